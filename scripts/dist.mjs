@@ -28,10 +28,10 @@ const BRINGING = {
   ...{ index: ['engine'], engine: ['engine'], undici: ['engine'] },
   ...{ simulate: ['simulator'], local: ['shared'], redis: ['shared'] },
 }
-/** No Worker has undici, or sockets of its machine. */
-const { undici: _, local: __, ...EDGE } = BRINGING
+/** No Worker has undici, or sockets of its machine; none simulates. */
+const { undici: _, local: __, simulate: ___, ...EDGE } = BRINGING
 /** A simulation may begin three milliseconds later. */
-const { simulate: ___, ...NODES } = BRINGING
+const { simulate: ____, ...NODES } = BRINGING
 /** Entries that are the same everywhere. */
 const PLAIN = [
   ...['slim', 'domains', 'robots', 'testing'],
@@ -191,6 +191,20 @@ async function esModules() {
   await bundle({ ...COMMON, entryPoints, outdir: dist, plugins: [plugin, whole] })
 }
 
+const besideOf = (name) => `
+  import { readFileSync } from 'node:fs'
+  export const ${name}Module = () => readFileSync(\`\${__dirname}/${fileOf(name)}\`)`
+
+/** The simulator is in the package once, in an ES module: CommonJS reads it there, as text. */
+const SIMULATOR = `
+  import { readFileSync } from 'node:fs'
+  import { inflate } from './js/wasm/load/inflate.ts'
+  const data = /length: *(\\d+), *base64: *["']([^"']+)/
+  export const simulatorModule = () => {
+    const [, length, base64] = data.exec(readFileSync(\`\${__dirname}/../simulator-module.js\`, 'utf8'))
+    return inflate({ length: Number(length), base64 })
+  }`
+
 /** All entries but for Workers', in CommonJS: the module is the file beside. */
 async function commonJs() {
   const { build: bundle, transform } = await import('esbuild')
@@ -203,9 +217,8 @@ async function commonJs() {
         namespace: 'beside',
       }))
       build.onLoad({ filter: /./, namespace: 'beside' }, ({ path }) => ({
-        contents: `
-          import { readFileSync } from 'node:fs'
-          export const ${path}Module = () => readFileSync(\`\${__dirname}/${fileOf(path)}\`)`,
+        contents: path === 'simulator' ? SIMULATOR : besideOf(path),
+        resolveDir: root,
       }))
     },
   }

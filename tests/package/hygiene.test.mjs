@@ -62,7 +62,7 @@ for (const name of ['autothrottle', 'simulator', 'shared']) {
   // V8 inlines a call that gives one reference. In Node 20 and 22 it ends the program (`unreachable code`) if
   // the code around the call is deoptimized meanwhile.
   test(`no export of ${name} gives a reference alone`, () => {
-    const flags = [...WASM_FEATURES, join(installed, `pkg/${name}_bg.wasm`)]
+    const flags = [...WASM_FEATURES, join(root, `pkg/${name}_bg.wasm`)]
     const { stdout } = spawnSync(join(root, 'node_modules/.bin/wasm-dis'), flags, {
       encoding: 'utf8',
       maxBuffer: 1e9,
@@ -84,8 +84,8 @@ test('it is small to install: files, bytes as they lie there, bytes on the way',
   )
   t.diagnostic(`${files.length} files, ${unpackedSize} bytes, ${size} packed`)
   assert.ok(files.length <= 150, `${files.length} files`)
-  assert.ok(unpackedSize <= 3_160_000, `${unpackedSize} bytes`)
-  assert.ok(size <= 1_374_000, `${size} bytes packed`)
+  assert.ok(unpackedSize <= 2_720_000, `${unpackedSize} bytes`)
+  assert.ok(size <= 1_180_000, `${size} bytes packed`)
   const hashes = files
     .filter(({ size }) => size > 200)
     .map(({ path }) => [
@@ -123,7 +123,8 @@ test('it says what it was built from', async () => {
   assert.equal(JSON.parse(readFileSync(join(root, 'jsr.json'), 'utf8')).version, version)
   assert.match(build.revision, /^(?:[0-9a-f]{40}\+?|unknown)$/)
   for (const [name, hash] of Object.entries(build.modules)) {
-    const bytes = readFileSync(join(installed, `pkg/${name}_bg.wasm`))
+    // The simulator is no file of the package: the tests of the boundary compare what travels in the code.
+    const bytes = readFileSync(join(name === 'simulator' ? root : installed, `pkg/${name}_bg.wasm`))
     assert.equal(createHash('sha256').update(bytes).digest('hex'), hash, name)
   }
 })
