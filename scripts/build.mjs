@@ -43,7 +43,9 @@ export async function build({ withComponent = true } = {}) {
       const compiled = `${root}/target/wasm32-unknown-unknown/wasm/${crate.replaceAll('-', '_')}.wasm`
       await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
       fitBindings(name)
-      await step(`${name}: wasm-opt`, () => optimise(module))
+      await step(`${name}: wasm-opt`, () =>
+        run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, module, '-o', module]),
+      )
       sign(module)
       await inline(name, module)
     })
@@ -208,18 +210,6 @@ let cachedTextEncoder;
 const textEncoder = () => (cachedTextEncoder ??= new (textClass('TextEncoder'))());
 const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
 `
-
-/** Functions stand by their names, so that copies of one thing for several types are near: half a percent. */
-function optimise(module) {
-  const flags = [
-    ...WASM_OPT,
-    '--reorder-functions-by-name',
-    '--strip-debug',
-    '--strip-producers',
-    '--strip-target-features',
-  ]
-  return run('npx', ['--no-install', 'wasm-opt', ...flags, module, '-o', module])
-}
 
 /** Writes the release into a section of its own: `initialize` refuses the module of another one. */
 function sign(module) {

@@ -28,7 +28,7 @@ export async function component() {
     const core = `${root}/pkg/component.core.wasm`
     const compiled = `${root}/target/${target}/wasm/${NAME}.wasm`
     await step('component: wasm-opt', () =>
-      run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, '--strip-debug', compiled, '-o', core]),
+      run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, compiled, '-o', core]),
     )
     await step('component: wrapped', () =>
       run('cargo', ['xtask-component', 'component', core, MADE, version]),

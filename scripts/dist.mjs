@@ -250,8 +250,7 @@ async function command() {
     format: 'esm',
     platform: 'node',
     external: ['autothrottle', 'autothrottle/*', 'warcio'],
-    minifyWhitespace: true,
-    minifySyntax: true,
+    minify: true,
     // Its paths are for the sources: the bundle wants the package.
     tsconfigRaw: '{}',
     target: 'node20',
