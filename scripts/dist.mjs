@@ -28,10 +28,10 @@ const BRINGING = {
   ...{ index: ['engine'], engine: ['engine'], undici: ['engine'] },
   ...{ simulate: ['simulator'], local: ['shared'], redis: ['shared'] },
 }
-/** No Worker has undici, or sockets of its machine; none simulates. */
-const { undici: _, local: __, simulate: ___, ...EDGE } = BRINGING
+/** No Worker has undici, or sockets of its machine. `simulate` is for our site; the package leaves it out. */
+const { undici: _, local: __, ...EDGE } = BRINGING
 /** A simulation may begin three milliseconds later. */
-const { simulate: ____, ...NODES } = BRINGING
+const { simulate: ___, ...NODES } = BRINGING
 /** Entries that are the same everywhere. */
 const PLAIN = [
   ...['slim', 'domains', 'robots', 'testing'],

@@ -205,7 +205,7 @@ export default {
     plugins: [partByPart(`${root}/site/.vitepress/theme/later.js`), compiledBeside, frugal],
     resolve: {
       alias: [
-        // Built for Workers, the simulator takes its module as a file.
+        // As in Workers, the simulator takes its module as a file.
         { find: 'autothrottle/simulate', replacement: `${root}/dist/edge/simulate.js` },
         { find: /^autothrottle$/, replacement: `${root}/dist/index.js` },
         { find: /^autothrottle\/(.+)$/, replacement: `${root}/dist/$1.js` },

@@ -155,8 +155,6 @@ test('a link that is cut says so; a good one does not', options, async () => {
 
 test('the race opens the page, ends with a verdict, and gives it away', options, async () => {
   const { page, said } = await open('/playground.html', CALM)
-  // A button that Vue has not taken over yet hears no click.
-  await page.waitForLoadState('networkidle')
   await page.getByRole('button', { name: 'Start the race' }).click()
   await page.locator('.race-verdict').waitFor()
   await page.getByRole('button', { name: 'Copy the sentence' }).click()
