@@ -13,6 +13,9 @@ extern "C" {
     #[wasm_bindgen(catch, js_namespace = Object)]
     fn entries(of: &JsValue) -> Result<js_sys::Array, JsValue>;
 
+    #[wasm_bindgen(catch, js_namespace = Array, js_name = isArray)]
+    fn is_list(of: &JsValue) -> Result<bool, JsValue>;
+
     #[wasm_bindgen(catch, js_namespace = Array, js_name = from)]
     fn list(of: &JsValue) -> Result<js_sys::Array, JsValue>;
 
@@ -50,20 +53,17 @@ fn nested(of: &JsValue, depth: u8) -> Value {
         return Value::Other("a function".into());
     }
     let read = |array: js_sys::Array| array.iter().collect::<Vec<JsValue>>();
-    let members = if !of.is_object() {
-        None
-    } else if js_sys::Array::is_array(of) {
-        list(of)
-            .ok()
-            .map(|array| Value::List(read(array).iter().map(|item| nested(item, depth + 1)).collect()))
-    } else {
-        entries(of).ok().map(|pairs| {
-            let pair = |pair: &JsValue| {
-                let pair: &js_sys::Array = pair.unchecked_ref();
-                (pair.get(0).as_string().unwrap_or_default(), nested(&pair.get(1), depth + 1))
-            };
-            Value::Map(read(pairs).iter().map(pair).collect())
-        })
+    let items = |array| Value::List(read(array).iter().map(|item| nested(item, depth + 1)).collect());
+    let pair = |pair: &JsValue| {
+        let pair: &js_sys::Array = pair.unchecked_ref();
+        (pair.get(0).as_string().unwrap_or_default(), nested(&pair.get(1), depth + 1))
+    };
+    let members = match is_list(of) {
+        Ok(true) => list(of).ok().map(items),
+        Ok(false) if of.is_object() => {
+            entries(of).ok().map(|pairs| Value::Map(read(pairs).iter().map(pair).collect()))
+        }
+        _ => None,
     };
     members.unwrap_or_else(|| Value::Other("something that is no plain value".into()))
 }
