@@ -184,8 +184,8 @@ fn with_room(_: &mut WasmEngine) {
 }
 
 /// Randomness is drawn with the first request: some runtimes have none before. It spreads delays and keeps no
-/// secret, so the cheap kind will do. The crate getrandom asks Web Crypto, and to load that takes Node 20 five to
-/// eight milliseconds, as long as to compile us.
+/// secret, so the cheap kind will do. The crate getrandom asks Web Crypto, and to load that takes Node 20
+/// five to eight milliseconds of CPU, as long as to compile us.
 fn with_seed(engine: &mut WasmEngine) {
     if engine.0.wants_seed() {
         let half = || (random() * 4_294_967_296.0) as u64;
