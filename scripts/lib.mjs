@@ -76,8 +76,8 @@ export const WASM_FEATURES = [
 
 /**
  * Once it is deflated, `-Os` makes it no smaller. No pointer of Rust's wraps around, so that an offset may be
- * part of the instruction (`--low-memory-unused`). Functions stand by their names, so that copies of one thing
- * for several types are near: half a percent.
+ * part of the instruction (`--low-memory-unused`). Functions stand by their names, so that copies of one
+ * thing for several types are near: half a percent.
  */
 export const WASM_OPT = [
   ...['-O3', '--low-memory-unused', '--reorder-functions-by-name', ...WASM_FEATURES],
