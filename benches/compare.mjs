@@ -12,15 +12,12 @@ import { createRequire } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const [LIMIT, WINDOW] = [5, 1000]
-for (const name of ['./peers', '../tests/clients']) {
-  const prefix = fileURLToPath(new URL(name, import.meta.url))
-  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', prefix]
-  if (!existsSync(`${prefix}/node_modules`)) spawnSync('npm', args, { stdio: 'inherit' })
-}
-const folder = (name) => createRequire(new URL(name, import.meta.url))
-const peers = folder('./peers/package.json')
-const clients = folder('../tests/clients/package.json')
-const from = (require, name) => import(pathToFileURL(require.resolve(name)))
+const clients = fileURLToPath(new URL('../tests/clients', import.meta.url))
+const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', clients]
+if (!existsSync(`${clients}/node_modules/effect`)) spawnSync('npm', args, { stdio: 'inherit' })
+const { resolve } = createRequire(`${clients}/package.json`)
+/** Large libraries lie there; the others are the package's own dependencies, which are found from there. */
+const from = (name) => import(pathToFileURL(resolve(name)))
 const get = (url) => fetch(url).then((response) => response.text())
 const all = (send) => (urls) => Promise.allSettled(urls.map(send))
 
@@ -32,16 +29,16 @@ const LIBRARIES = {
     return all((url) => throttle.fetch(url).then((response) => response.text()))
   },
   async 'p-queue'() {
-    const { default: PQueue } = await from(peers, 'p-queue')
+    const { default: PQueue } = await from('p-queue')
     const queue = new PQueue({ interval: WINDOW, intervalCap: LIMIT })
     return all((url) => queue.add(() => get(url)))
   },
   async 'p-throttle'() {
-    const { default: pThrottle } = await from(peers, 'p-throttle')
+    const { default: pThrottle } = await from('p-throttle')
     return all(pThrottle({ limit: LIMIT, interval: WINDOW })(get))
   },
   async bottleneck() {
-    const { default: Bottleneck } = await from(peers, 'bottleneck')
+    const { default: Bottleneck } = await from('bottleneck')
     const group = new Bottleneck.Group({
       reservoir: LIMIT,
       reservoirRefreshAmount: LIMIT,
@@ -50,15 +47,15 @@ const LIBRARIES = {
     return all((url) => group.key(new URL(url).host).schedule(() => get(url)))
   },
   async 'rate-limiter-flexible'() {
-    const { default: module, ...names } = await from(peers, 'rate-limiter-flexible')
+    const { default: module, ...names } = await from('rate-limiter-flexible')
     const { RateLimiterMemory, RateLimiterQueue } = { ...module, ...names }
     const queue = new RateLimiterQueue(new RateLimiterMemory({ points: LIMIT, duration: WINDOW / 1000 }))
     return all((url) => queue.removeTokens(1, new URL(url).host).then(() => get(url)))
   },
   async Effect() {
     const [{ RateLimiter }, { Effect, Layer, ManagedRuntime }] = [
-      await from(peers, 'effect/persistence'),
-      await from(peers, 'effect'),
+      await from('effect/persistence'),
+      await from('effect'),
     ]
     const runtime = ManagedRuntime.make(RateLimiter.layer.pipe(Layer.provide(RateLimiter.layerStoreMemory)))
     const limited = await runtime.runPromise(RateLimiter.makeWithRateLimiter)
@@ -68,7 +65,7 @@ const LIBRARIES = {
     )
   },
   async Crawlee() {
-    const { CheerioCrawler, Configuration, log } = await from(clients, '@crawlee/cheerio')
+    const { CheerioCrawler, Configuration, log } = await from('@crawlee/cheerio')
     log.setLevel(log.LEVELS.OFF)
     return async (urls) => {
       const configuration = new Configuration({ persistStorage: false, purgeOnStart: true })
