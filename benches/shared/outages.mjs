@@ -5,11 +5,11 @@
  * A group that catches up looks fast. So it is counted from the tenth second on, and beside what was served
  * before.
  */
-import { fork, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { listen } from '../../tests/serve.mjs'
 import { freePort, RedisServer, Sentinel } from '../../tests/shared/server.mjs'
+import { member } from './play.mjs'
 import { openWay } from './proxy.mjs'
 
 const [SLOTS, RATE, LATENCY] = [4, 20, 200]
@@ -63,10 +63,10 @@ async function groupOf(
   port,
   { options = PACED, client = 'ioredis', atOnce = 8, ...shared } = {},
 ) {
-  const settings = { client, port, url: site.url, options, atOnce, name: `out-${process.pid}`, ...shared }
-  const file = fileURLToPath(new URL('caller.mjs', import.meta.url))
+  const name = `out-${process.pid}`
+  const settings = { client, store: port, url: site.url, options, atOnce, name, ...shared }
   const children = Array.from({ length: count }, () => {
-    const child = fork(file, [JSON.stringify(settings)])
+    const child = member('caller', settings)
     child.warned = []
     child.isReady = new Promise((resolve) => {
       child.on('message', ({ ready, warning, shared }) => {

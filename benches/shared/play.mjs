@@ -5,7 +5,7 @@
  * both would count as time without a send. So all are there before any begins, and the time runs from when
  * each group has been served once.
  */
-import { spawn } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { listen } from '../../tests/serve.mjs'
@@ -16,11 +16,12 @@ import { slowWay } from './proxy.mjs'
 const COUNT = 8
 export const RATE = 10
 
+/** A process of a group in this role. */
+export const member = (role, settings) =>
+  fork(fileURLToPath(new URL('member.mjs', import.meta.url)), [role, JSON.stringify(settings)])
+
 function worker(settings) {
-  const file = fileURLToPath(new URL('worker.mjs', import.meta.url))
-  const child = spawn(process.execPath, [file, JSON.stringify(settings)], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  })
+  const child = member('worker', settings)
   child.isReady = new Promise((resolve, reject) => {
     child.once('exit', () => reject(new Error('a process has ended before it began')))
     child.on('message', (message) => {
