@@ -237,7 +237,7 @@ async function commonJs() {
 }
 
 /**
- * The command, in one file: the package is imported as anybody would import it, and what reads HTML and
+ * The command, in one file: it imports the package as a program of yours would, and what reads HTML and
  * robots.txt travels along, since npx installs the package alone.
  */
 async function command() {

@@ -141,7 +141,7 @@ function backoff() {
       seed: 1,
     }),
   ]
-  const title = 'Backoff: at 1.2 a second the best delay is 833 ms, which nobody told'
+  const title = 'Backoff: at 1.2 a second the best delay is 833 ms, which the server does not say'
   return sheet({ height: 200, left: 120, seconds: 120, every: 10, title }, (x) => [
     label(50, TEXT, 'served', 'refused'),
     ...marks(run, x, 34),

@@ -4,11 +4,11 @@
  * A listener may submit while permits are handed out. So only `drain` asks, one drain at a time, and none
  * while no request waits. When to ask again is `wake.ts`.
  *
- * A gap is from send to send, but a permit is used a microtask after it was given. A loop that asks for a
- * thousand may go on in between. So time stands still for the engine from the one to the other (`now`): else
- * the next would be given by a clock that the first has not seen, and both would leave together. And if a
- * request begins noticeably later than its permit says (`begun`), or takes a while to be on its way (`late`:
- * the first `fetch` of a process), the driver tells the engine.
+ * A gap is from send to send, but a request begins a microtask after it was granted. A loop that asks for a
+ * thousand may go on in between. Until a granted request has begun, `now()` stays at its grant: a later grant
+ * would otherwise be stamped after it and leave beside it. If a request begins noticeably later than its
+ * permit says (`begun`), or takes a while to leave (`late`: the first `fetch` of a process), the driver tells
+ * the engine.
  */
 
 import { TimeoutError } from '../base/errors.js'
@@ -16,7 +16,7 @@ import type { Clock } from '../options/options.js'
 import { type Ticket, WAIT } from '../wasm/engine.js'
 import { Aborts } from './aborts.js'
 import type { Host } from './host.js'
-import type { Crowd, Nesting } from './nesting.js'
+import type { Nesting, Requests } from './nesting.js'
 import type { Permit } from './permit.js'
 import type { Alarm, Waiter } from './waiting.js'
 import { type Wake, wakeOf } from './wake.js'
@@ -33,7 +33,7 @@ function isBehind({ rank, scopes, cost, inside }: Waiter, other: Waiter): boolea
   return isAlike && scopes[0] === other.scopes[0] && inside === undefined
 }
 
-export class Driver implements Crowd {
+export class Driver implements Requests {
   readonly engine: Host
   readonly clock: Clock
   readonly aborts = new Aborts()
@@ -156,7 +156,7 @@ export class Driver implements Crowd {
     return this.#waiting.get(place(waiting.ticket)) === waiting
   }
 
-  /** Something changed, at `at` or now: asks if anybody waits. */
+  /** Something changed, at `at` or now: asks if a request waits. */
   changed(at?: number): void {
     if (this.#waiting.size > 0) this.drain(at)
     else this.#rest()
@@ -183,7 +183,7 @@ export class Driver implements Crowd {
     for (const waiting of failed) waiting.fail(error)
   }
 
-  /** Some wait no longer. All leave before anybody is asked again. */
+  /** Some wait no longer. All leave before the next is asked. */
   giveUp(gone: Iterable<Waiter>): void {
     for (const waiting of gone) {
       this.forget(waiting)

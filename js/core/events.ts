@@ -237,7 +237,7 @@ export class Ear {
     this.#channel = channel
   }
 
-  /** Whether anybody listens. */
+  /** Whether there is a listener. */
   get isHeard(): boolean {
     return this.#listeners.length > 0 || this.#channel?.hasSubscribers === true
   }
@@ -320,7 +320,7 @@ export class Ears {
   }
 }
 
-/** An `EventTarget` that knows its events by name, and whether anybody listens. */
+/** An `EventTarget` that knows its events by name, and whether there is a listener. */
 export class ThrottleEventTarget extends (EventTarget as new () => Omit<
   EventTarget,
   'addEventListener' | 'removeEventListener' | 'dispatchEvent'

@@ -44,7 +44,7 @@ interface Storage {
 }
 
 /** Who waits, as it is seen from here. */
-export interface Crowd {
+export interface Requests {
   /** Requests in flight, of this process. */
   readonly inFlight: number
   readonly waiters: Iterable<Waiter>
@@ -161,11 +161,11 @@ export class Nesting {
    * Requests wait, and none may leave before one ends, or another process says so. If all that is in flight
    * are functions that wait for calls inside them, no other code can give a slot back: their slots are.
    */
-  stuck(crowd: Crowd, isShared: boolean): void {
-    if (!isShared && this.#free(crowd)) return
+  stuck(requests: Requests, isShared: boolean): void {
+    if (!isShared && this.#free(requests)) return
     // A timer of one request in a Worker is none for others.
     if (this.#clock.isPerRequest && this.#waits === 0) return
-    this.#watch(crowd, isShared, 1)
+    this.#watch(requests, isShared, 1)
   }
 
   /** No request waits. */
@@ -174,11 +174,11 @@ export class Nesting {
     this.#timer = undefined
   }
 
-  #free(crowd: Crowd): boolean {
+  #free(requests: Requests): boolean {
     if (this.#waits === 0) return false
     const held = [...this.#held()]
-    if (held.length !== crowd.inFlight || held.some(({ waits }) => waits === 0)) return false
-    for (const waiting of crowd.waiters) if (waiting.inside && !crowd.isForSlot(waiting)) return false
+    if (held.length !== requests.inFlight || held.some(({ waits }) => waits === 0)) return false
+    for (const waiting of requests.waiters) if (waiting.inside && !requests.isForSlot(waiting)) return false
     const functions = held.filter((permit) => !isHook(permit))
     if (functions.length > 0) {
       const message = 'functions of run, map or wrap hold all slots that calls inside wait for'
@@ -187,14 +187,14 @@ export class Nesting {
     }
     for (const permit of functions) permit.settle(NOTHING)
     // An answer is not heard before its hooks have spoken, so these keep their slot.
-    for (const waiting of [...crowd.waiters])
+    for (const waiting of [...requests.waiters])
       if (waiting.inside && !functions.includes(waiting.inside))
-        crowd.end(waiting, new NestedError(urlTextOf(waiting.target) ?? scopesOf([waiting])))
+        requests.end(waiting, new NestedError(urlTextOf(waiting.target) ?? scopesOf([waiting])))
     return true
   }
 
   /** Looks again later, unless something moves until then. */
-  #watch(crowd: Crowd, isShared: boolean, looks: number): void {
+  #watch(requests: Requests, isShared: boolean, looks: number): void {
     if (this.#timer) return
     const moves = this.#moves
     const timer = { handle: undefined as unknown }
@@ -203,9 +203,9 @@ export class Nesting {
       if (this.#timer !== timer) return
       this.#timer = undefined
       const isStill = this.#moves === moves
-      if (isStill && isShared && this.#free(crowd)) return
-      if (isStill) this.#guess(crowd, looks)
-      this.#watch(crowd, isShared, isStill ? looks + 1 : 1)
+      if (isStill && isShared && this.#free(requests)) return
+      if (isStill) this.#guess(requests, looks)
+      this.#watch(requests, isShared, isStill ? looks + 1 : 1)
     }, LOOK_MS)
   }
 
@@ -213,16 +213,16 @@ export class Nesting {
    * Where the runtime does not know whose calls wait, one for the very URL that a function is called for is
    * taken for its own. All else that holds slots can only be told.
    */
-  #guess(crowd: Crowd, looks: number): void {
+  #guess(requests: Requests, looks: number): void {
     const held = [...this.#held()]
-    const areFunctions = held.length === crowd.inFlight
+    const areFunctions = held.length === requests.inFlight
     if (areFunctions ? this.#storage !== null || held.length === 0 : looks !== LOOKS) return
-    const stuck = [...crowd.waiters].filter((waiting) => crowd.isForSlot(waiting))
+    const stuck = [...requests.waiters].filter((waiting) => requests.isForSlot(waiting))
     const urls = new Set(held.map(({ target }) => urlTextOf(target)))
     for (const waiting of areFunctions ? stuck : []) {
       const url = urlTextOf(waiting.target)
       if (waiting.method !== undefined && url !== undefined && urls.has(url))
-        crowd.end(waiting, new NestedError(url))
+        requests.end(waiting, new NestedError(url))
     }
     if (looks !== LOOKS || stuck.length === 0) return
     const message = `no slot of ${scopesOf(stuck)} came back for 2 minutes`

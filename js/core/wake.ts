@@ -10,8 +10,8 @@
  * A timer knows whole milliseconds and fires a part of one late. A gap is from send to send and never
  * shorter than the delay, so each lateness would be added to the next gap: 4 % of a delay of 10 ms. So where
  * one scope sends every 10 to 100 ms, the timer is a millisecond short. The rest is waited for by
- * turns of the event loop. That costs a tenth of a processor at most. A longer gap does not feel a
- * millisecond; a shorter one would cost more.
+ * turns of the event loop. That costs a tenth of a processor at most. Above 100 ms a late millisecond is
+ * below 1 %; below 10 ms the turns would cost more than a tenth of a processor.
  */
 
 import { LONGEST_TIMEOUT } from '../base/clock.js'

@@ -1,6 +1,6 @@
 //! A new leader that listens before it decides: so that age decides, and what flies is known.
 //!
-//! It goes on from the newest snapshot that anybody has: the stored one, its own, or that of a member.
+//! It goes on from the newest snapshot that there is: the stored one, its own, or that of a member.
 
 use autothrottle::{Instant, Span};
 

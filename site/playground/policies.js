@@ -105,7 +105,7 @@ export const POLICIES = [
 
 export const policyOf = (kind) => POLICIES.find((policy) => policy.kind === kind)
 
-/** The policy as it is before anybody moved a slider. */
+/** The policy as it is before you move a slider. */
 export function freshPolicy(kind) {
   return { kind, throttle: structuredClone(policyOf(kind).throttle) }
 }

@@ -6,7 +6,7 @@
 //! | [`request`] | a request as it is handed in: its scopes, its costs, whether it makes sense |
 //! | [`scopes`] | handles of scopes, their settings, holds and pauses |
 //! | [`budgets`] | which budget of a server's a request spends from |
-//! | [`schedule`] | who is asked next, who waits where, when somebody wakes |
+//! | [`schedule`] | who is asked next, who waits where, when to wake |
 //! | [`report`] | statistics, notices, settings without effect |
 //!
 //! The limit of the whole throttle is no scope but a gate in front of all scopes: while it is closed no

@@ -213,7 +213,7 @@ impl Engine {
         }
     }
 
-    /// Makes a lane ready to be asked if anybody waits in it, and looks again at the scope it came from.
+    /// Makes a lane ready to be asked if a request waits in it, and looks again at the scope it came from.
     pub(super) fn put_back(&mut self, lane: u32, from: u32) {
         if self.queue.lane_at(lane).head != NONE {
             self.make_ready(lane, NONE);

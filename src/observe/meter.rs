@@ -50,7 +50,7 @@ struct Counts {
 pub(crate) struct Activity {
     /// Requests in flight.
     pub in_flight: u32,
-    /// Whether anybody waits.
+    /// Whether a request waits.
     pub is_waiting: bool,
     /// Which limit of the scope keeps the head of its line; `None` if none of its own does.
     pub bound: Option<Reason>,

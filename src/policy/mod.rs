@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`slots`] | is a place free, and has its slot delay passed? | Scrapy draft, *Concurrency and delay* |
 //! | [`delay`] | has the delay since the scope's last send passed? | Scrapy draft; `DOWNLOAD_DELAY` |
-//! | [`rate`] | may so much more leave, so that so many units per span are evenly spaced? | GCRA, ITU-T I.371 |
+//! | [`rate`] | may this much more leave, so that the units per span are evenly spaced? | GCRA, ITU-T I.371 |
 //! | [`jitter`] | how far may a delay stray from its mean? | `RANDOMIZE_DOWNLOAD_DELAY` |
 //! | [`quota`] | is enough left of what the window allows? | Scrapy draft, *Throttling quotas* |
 //! | [`backoff`] | which delay and slots does a server bear that answers badly? | Scrapy draft, *Backoff* |

@@ -1,49 +1,52 @@
 //! Rampup: find the rate at which a server begins to refuse, and stay just below it.
 //!
 //! ```text
-//! Start   the rate doubles with each second of confirmed use, until the first refusal; by a third where
-//!         more than twelve are in flight, which are refused together
-//! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, and with 3m in
-//!         place of m on to e(1+3m)
-//! Wall    refused again before anything was served: single probes, ever farther apart
+//! Start     the rate doubles with each second of confirmed use, until the first refusal; by a third where
+//!           more than twelve are in flight, which are refused together
+//! Search    rate = estimate · (1 + margin·(climb − 1)³),  climb = used time / period:
+//!           from estimate·(1 − margin), slowly through the estimate, on to estimate·(1 + 3·margin)
+//! Blackout  refused again before anything was served: single probes, ever farther apart
 //! ```
 //!
-//! A belief: `e` is where the limit is, `m` how far that may be wrong. Each refusal measures both.
+//! A belief: the `estimate` is where the limit is, the `margin` how far that may be wrong. Each refusal
+//! measures both.
 //!
 //! 1. *One event per flight.* A refusal of what was sent before the last event is old news. An event is
 //!    judged when the first success after it tells how long it lasted.
 //! 2. *Refused*: the rate that was refused bounds the limit from above; what was served since the event
-//!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used
-//!    up. `e` is the geometric mean of both, and `m` halves.
-//!    What ends Start and says when to come again (`Retry-After`) is a plain limit: `e` is what was served in
-//!    the doubling before and since, and nearly sure.
-//! 3. *Not refused* to x = 2: `m` grows threefold, and on from e(1+m), in a third of T. Two refusals with too
-//!    little served between them to measure: `m` doubles.
-//! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
-//!    more than one in a hundred requests. A touch that cost more, and a long wall, make T longer.
-//! 5. *Walls* are probed. One of merely bad answers is an outage, and no news of the pace. One that says when
-//!    it ends (`Retry-After`) is asked then; what we add to that is no wall.
-//! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *borne* (served ÷ time)
-//!    they are the server's own, and one too many widens the search. Plain refusals are treated alike where
-//!    *e* is below a third of that, and T is a number of requests: others take a share whatever the pace.
-//!    Refused above *e*, what was borne is less: the limit fell.
-//! 7. *Rate or number at a time?* See `crowd`.
-//! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
+//!    before, ÷ the time with this blackout, from below: a bucket is empty at both refusals, and a window
+//!    used up. The estimate is the geometric mean of both, and the margin halves.
+//!    What ends Start and says when to come again (`Retry-After`) is a plain limit: the estimate is what was
+//!    served in the doubling before and since, and nearly sure.
+//! 3. *Not refused* to climb = 2: the margin grows threefold, and on from estimate·(1 + margin), in a third
+//!    of the period. Two refusals with too little served between them to measure: the margin doubles.
+//! 4. *period ∝ 1 ÷ margin*: a wide search is short, and a settled one costs `backoffTarget` refusals a
+//!    window, but no more than one in a hundred requests. A touch that cost more, and a long blackout, make
+//!    the period longer.
+//! 5. *Blackouts* are probed. One of merely bad answers is an outage, and no news of the pace. One that says
+//!    when it ends (`Retry-After`) is asked then; what we add to that is no blackout.
+//! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *accepted* (served ÷
+//!    time) they are the server's own, and one too many widens the search. Plain refusals are treated alike
+//!    where the estimate is below a third of that, and the period is a number of requests: others take a
+//!    share whatever the pace. Refused above the estimate, what was accepted is less: the limit fell.
+//! 7. *Rate or number at a time?* See `in_flight`.
+//! 8. *Unused capacity is no evidence*: climb grows only while sends follow each other as closely as allowed.
 //!    What the caller's timer was late is not idle time, and is made up for.
 //!
-//! `m` is never below one over the square root of the requests in a window: chance alone moves a count so
-//! far, and clients that have little gain on those that have much. Sources: the cube from CUBIC (RFC 9438
-//! §4.2), one event per flight and app-limited growth from RFC 9002 §7, the test from Page (1954). The trap
-//! is the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does not.
+//! The margin is never below one over the square root of the requests in a window: chance alone moves a
+//! count so far, and clients that have little gain on those that have much. Sources: the cube from CUBIC (RFC
+//! 9438 §4.2), one event per flight and app-limited growth from RFC 9002 §7, the test from Page (1954). The
+//! trap is the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does
+//! not.
 //!
 //! Two more: a limit that is asked for twice (the gap comes through `next`, so that late timers are made up
-//! for, and `gap` only tells it); and a memory of the gap alone, taken for what the server bears. In Start it
-//! is a guess, and after a refusal it doubles. So `e`, `m` and x are remembered.
+//! for, and `gap` only tells it); and a memory of the gap alone, taken for what the server accepts. In Start
+//! it is a guess, and after a refusal it doubles. So estimate, margin and climb are remembered.
 
-mod crowd;
 mod failing;
+mod in_flight;
 
-use self::{crowd::Crowd, failing::Failing};
+use self::{failing::Failing, in_flight::InFlight};
 use crate::{
     policy::{Ended, Numbers, Policy, Sent, quota::Cost},
     time::{Instant, LONGEST_MS, Span},
@@ -58,24 +61,24 @@ pub struct Config {
     pub min: Span,
     /// The greatest gap.
     pub max: Span,
-    /// The window in which `target` bad answers are the price.
+    /// The window in which `target` bad answers are accepted.
     pub window: Span,
     /// Bad answers per window.
     pub target: f64,
 }
 
-/// T where `m` is least, in windows ÷ backoffTarget: a touch comes at x = 1.5 or so. Also T in lengths of the
-/// last wall, times `m`: what a step could gain in that time, in walls.
+/// The period where the margin is least, in windows ÷ backoffTarget: a touch comes at climb 1.5 or so. Also
+/// the period in lengths of the last blackout, times the margin: what a step could gain in that time.
 const DWELL: f64 = 0.75;
-/// T in gaps at least. This many served requests make a measurement.
+/// The period in gaps, at least. This many served requests make a measurement.
 const FEW: f64 = 16.0;
-/// T in gaps where `m` is least: a refusal is no more than one in a hundred requests.
+/// The period in gaps where the margin is least: a refusal is no more than one in a hundred requests.
 const MANY: f64 = 6.0 * FEW;
 /// How fast Start doubles: after so much confirmed use.
 const DOUBLING: f64 = 1e6;
 /// The limit is no further than this below the first rate that is refused: a bucket may have hidden it.
 const DEEPEST: f64 = 6.0;
-/// The most that `m` can be: a third. What grows or is longer by more than a step is so threefold.
+/// The most that the margin can be: a third. What grows or is longer by more than a step is so threefold.
 const WIDE: f64 = 1.0 / 3.0;
 /// What is later than this was no timer: those of Windows are 16 ms late. No more is made up for.
 const LATEST: Span = Span::from_micros(25_000);
@@ -91,16 +94,16 @@ struct Event {
     /// Served since the one before, and in what time.
     served: f64,
     active: f64,
-    /// How much of the wall may be our own hold.
+    /// How much of the blackout may be our own hold.
     unsure: f64,
     is_merely_bad: bool,
     is_denied: bool,
-    /// At a rate below `e`.
+    /// At a rate below the estimate.
     is_below: bool,
     /// It ended Start and said when to come again: so far in the doubling.
     step: Option<f64>,
     /// Refused again since: single probes.
-    is_wall: bool,
+    is_blackout: bool,
 }
 
 /// Where one scope stands.
@@ -108,11 +111,12 @@ struct Event {
 pub struct State {
     /// Start is over.
     is_search: bool,
-    /// In Start the gap; else that of `e`, in microseconds.
+    /// In Start the gap; else that of the estimate, in microseconds.
     gap: f64,
-    /// `m`.
-    span: f64,
-    /// No refusal measured `e` yet: it is Start's, or a climb was not refused. T is a third as long.
+    /// How far the estimate may be wrong, as a share.
+    margin: f64,
+    /// No refusal measured the estimate yet: it is Start's, or a climb was not refused. The period is a
+    /// third as long.
     is_new: bool,
     /// Too little was served to measure the last refusal.
     is_vague: bool,
@@ -121,8 +125,8 @@ pub struct State {
     /// When the phase or its gap last changed: what was sent since is evidence.
     entered: Instant,
     is_confirmed: bool,
-    /// What was sent before this is old news.
-    fresh: Instant,
+    /// Only what was sent after this is news.
+    sent_after: Instant,
     event: Option<Event>,
     /// Sent, and bad, since the last judgement.
     from: Instant,
@@ -131,14 +135,14 @@ pub struct State {
     /// What the last event was refused in all.
     cost: f64,
     /// For how long no request was served after the last event.
-    wall: f64,
-    /// The gap that was borne.
-    borne: f64,
+    blackout: f64,
+    /// The gap at which requests were served.
+    accepted: f64,
     /// The last time from send to answer.
-    away: f64,
+    last_latency: f64,
     /// How long the last refusal took to be heard of.
-    heard: f64,
-    crowd: Crowd,
+    refusal_latency: f64,
+    in_flight: InFlight,
     failing: Failing,
     /// The nominal time of the last send; late timers are made up for by it.
     due: Option<Instant>,
@@ -168,32 +172,36 @@ impl State {
         if !self.is_search {
             return self.gap;
         }
-        let x = self.x(config).min(2.0) - 1.0;
-        let far = if x > 0.0 { self.span / WIDE } else { self.span };
-        let halved = if self.crowd.is_capped() { 2.0 } else { 1.0 };
-        self.gap / (halved * (1.0 + far * x * x * x))
+        let past = self.climb(config).min(2.0) - 1.0;
+        let far = if past > 0.0 { self.margin / WIDE } else { self.margin };
+        let halved = if self.in_flight.is_capped() { 2.0 } else { 1.0 };
+        self.gap / (halved * (1.0 + far * past * past * past))
     }
 
-    /// Where on the curve.
-    fn x(&self, config: &Config) -> f64 {
+    /// Where on the curve: 1 at the estimate, 2 at its end.
+    fn climb(&self, config: &Config) -> f64 {
         self.clock / self.period(config)
     }
 
-    /// T; never less than some requests, some round trips and a third of a second (many windows are one).
-    /// News of a refusal comes within it.
+    /// How long the curve takes to the estimate; never less than some requests, some round trips and a third
+    /// of a second (many windows are one). News of a refusal comes within it.
     fn period(&self, config: &Config) -> f64 {
         let part = if self.is_new { WIDE } else { 1.0 };
-        let dwell = (self.dwell(config) * self.narrow(config) * part).max(DWELL * self.wall);
-        let least = (FEW * self.gap).max(4.0 * self.away).max(2.0 * self.heard).max(WIDE * DOUBLING);
-        (dwell / self.span).max(least)
+        let dwell = (self.dwell(config) * self.narrow(config) * part).max(DWELL * self.blackout);
+        let least = (FEW * self.gap)
+            .max(4.0 * self.last_latency)
+            .max(2.0 * self.refusal_latency)
+            .max(WIDE * DOUBLING);
+        (dwell / self.margin).max(least)
     }
 
-    /// T where `m` is least: as many times as long as the last touch cost, up to three.
+    /// The period where the margin is least: as many times as long as the last touch cost, up to three.
     fn dwell(&self, config: &Config) -> f64 {
-        self.cost.min(1.0 / WIDE) * (DWELL * price(config)).max(MANY * self.gap)
+        self.cost.min(1.0 / WIDE) * (DWELL * refusal_interval(config)).max(MANY * self.gap)
     }
 
-    /// The least `m`: one over the square root of the requests in a window, or in T if they are more.
+    /// The least margin: one over the square root of the requests in a window, or in the period if they are
+    /// more.
     fn narrow(&self, config: &Config) -> f64 {
         let requests = (micros(config.window) / self.gap).max(MANY);
         (1.0 / requests.sqrt()).min(WIDE)
@@ -201,10 +209,10 @@ impl State {
 
     /// The request that was sent at `sent` was served.
     fn on_good(mut self, config: &Config, now: Instant, sent: Instant) -> Self {
-        self.away = micros(now.since(sent));
-        self.crowd.on_good(now, self.away, self.gap, self.dwell(config));
+        self.last_latency = micros(now.since(sent));
+        self.in_flight.on_good(now, self.last_latency, self.gap, self.dwell(config));
         self.is_confirmed |= sent >= self.entered;
-        if sent < self.fresh {
+        if sent < self.sent_after {
             return self;
         }
         if let Some(event) = self.event.take() {
@@ -215,13 +223,13 @@ impl State {
             return self;
         }
         if !self.is_search && self.clock >= DOUBLING {
-            let by = if self.away > 2.0 * DEEPEST * self.gap { 1.0 + WIDE } else { 2.0 };
+            let by = if self.last_latency > 2.0 * DEEPEST * self.gap { 1.0 + WIDE } else { 2.0 };
             self.gap = (self.gap / by).max(least(config));
             self.enter(now);
-        } else if self.is_search && self.x(config) >= 2.0 && !self.crowd.is_capped() {
-            self.gap = (self.gap / (1.0 + self.span)).max(least(config));
-            self.span = (self.span / WIDE).min(WIDE);
-            self.wall /= 2.0;
+        } else if self.is_search && self.climb(config) >= 2.0 && !self.in_flight.is_capped() {
+            self.gap = (self.gap / (1.0 + self.margin)).max(least(config));
+            self.margin = (self.margin / WIDE).min(WIDE);
+            self.blackout /= 2.0;
             self.is_new = true;
             self.enter(now);
             self.clock = self.period(config);
@@ -232,29 +240,29 @@ impl State {
     /// A request was refused, or merely failed.
     fn on_bad(mut self, config: &Config, ended: &Ended) -> Self {
         let Ended { now, sent, asked, is_denied, .. } = *ended;
-        if sent < self.fresh {
+        if sent < self.sent_after {
             self.cost += 1.0;
             return self; // 1
         }
         let is_merely_bad = asked.is_none() && (is_denied || !ended.is_refusal);
         if let Some(event) = &mut self.event {
             event.is_merely_bad &= is_merely_bad;
-            event.is_wall = true;
+            event.is_blackout = true;
             event.unsure = micros(ended.unsure);
             // A ban may begin anew with each probe; an outage does not, so that one a window will do, but
             // not for ever. One that says when it ends is asked then.
             let lasted = micros(now.since(event.at));
             let mut wait = (2.0 * event.fast).max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted });
             if event.is_merely_bad {
-                wait = wait.min(price(config).max(lasted / FEW));
+                wait = wait.min(refusal_interval(config).max(lasted / FEW));
             }
-            self.fresh = now;
+            self.sent_after = now;
             self.cost += 1.0;
             self.pause = Some(now + span(wait).min(config.max));
             return self;
         }
         self.bad += 1.0;
-        if self.is_search && self.crowd.on_bad(now, sent, self.borne, self.gap) {
+        if self.is_search && self.in_flight.on_bad(now, sent, self.accepted, self.gap) {
             return self; // 7
         }
         let fast = self.pace(config).max(micros(config.min)).min(micros(config.max));
@@ -264,12 +272,12 @@ impl State {
         {
             return self; // 6
         }
-        self.fresh = now;
+        self.sent_after = now;
         self.cost = if is_merely_bad { self.bad.max(1.0) } else { 1.0 };
-        self.heard = micros(now.since(sent));
+        self.refusal_latency = micros(now.since(sent));
         // By the time of sending: what was sent after the refused one is taken off.
-        let later = self.sends * self.heard / micros(now.since(self.from)).max(1.0);
-        // What fails whatever the pace was borne; where a third of many fails, none of it was.
+        let later = self.sends * self.refusal_latency / micros(now.since(self.from)).max(1.0);
+        // What fails whatever the pace was accepted; where a third of many fails, none of it was.
         let is_chance = is_merely_bad && (self.sends < FEW || self.bad < WIDE * self.sends);
         let lost = if is_chance { self.failing.strikes } else { self.bad };
         self.failing.on_event(!self.is_search);
@@ -282,11 +290,11 @@ impl State {
             unsure: micros(ended.unsure),
             is_merely_bad,
             is_denied,
-            is_below: self.is_search && self.x(config) < 1.0,
+            is_below: self.is_search && self.climb(config) < 1.0,
             step: (!self.is_search && asked.is_some()).then_some(step),
-            is_wall: false,
+            is_blackout: false,
         });
-        self.pause = Some(now + span((2.0 * fast).max(self.wall / 2.0)).min(config.max));
+        self.pause = Some(now + span((2.0 * fast).max(self.blackout / 2.0)).min(config.max));
         self
     }
 
@@ -296,39 +304,39 @@ impl State {
         let (believed, is_first) = (self.gap, !self.is_search);
         self.is_search = true;
         self.is_new = false;
-        self.wall = (micros(now.since(at)) - self.away - 4.0 * fast).max(0.0);
+        self.blackout = (micros(now.since(at)) - self.last_latency - 4.0 * fast).max(0.0);
         let is_enough = served >= FEW;
-        let wall = (self.wall - unsure).max(0.0);
+        let blackout = (self.blackout - unsure).max(0.0);
         let was_vague = core::mem::replace(&mut self.is_vague, !is_enough);
-        let is_long = is_enough && wall > active / 2.0;
-        let measured = ((active + wall) / served).max(fast);
+        let is_long = is_enough && blackout > active / 2.0;
+        let measured = ((active + blackout) / served).max(fast);
         if is_enough && !is_first {
-            // The first was served from a full bucket. A limit that fell is refused above `e`; what fails by
-            // chance fails below it, too.
-            self.borne = measured.min(if is_below { 1.0 } else { 1.25 } * self.borne);
+            // The first was served from a full bucket. A limit that fell is refused above the estimate; what
+            // fails by chance fails below it, too.
+            self.accepted = measured.min(if is_below { 1.0 } else { 1.25 } * self.accepted);
         }
         if is_long && is_merely_bad && !is_first {
-            self.wall = 0.0; // an outage
+            self.blackout = 0.0; // an outage
         } else {
             let deepest = match (is_first, is_long) {
                 (true, true) => f64::INFINITY,
                 (true, false) => DEEPEST,
-                (false, _) => 1.0 / (1.0 - 2.0 * self.span),
+                (false, _) => 1.0 / (1.0 - 2.0 * self.margin),
             };
             self.gap = (fast * (measured / fast).min(deepest).sqrt()).min(micros(config.max));
             if let Some(step) = step.filter(|_| !is_long) {
                 // Half as fast for a doubling, then as fast: what was served in both.
                 self.gap = fast * (1.0 + step) / (0.5 + step);
-                self.span = 1.0 / FEW;
+                self.margin = 1.0 / FEW;
             } else if is_first {
-                self.span = WIDE;
+                self.margin = WIDE;
                 self.is_new = true;
             } else if is_enough {
-                let is_surprise = is_merely_bad && is_below && fast > 1.03 * self.borne; // 6
+                let is_surprise = is_merely_bad && is_below && fast > 1.03 * self.accepted; // 6
                 let factor = if is_surprise { 4.0 } else { 0.5 };
-                self.span = (factor * self.span).max(self.narrow(config)).min(WIDE);
+                self.margin = (factor * self.margin).max(self.narrow(config)).min(WIDE);
             } else if was_vague {
-                self.span = (2.0 * self.span).min(WIDE);
+                self.margin = (2.0 * self.margin).min(WIDE);
             }
         }
         if is_merely_bad && !is_denied && self.gap > 1.1 * believed {
@@ -338,16 +346,17 @@ impl State {
         self.enter(now);
     }
 
-    /// Whether the pace is clearly below the limit, as it is believed to be and as it was borne. In Start all
-    /// counts, and half of it in the end.
+    /// Whether the pace is clearly below the limit, as it is believed to be and as it was accepted. In Start
+    /// all counts, and half of it in the end.
     fn is_low(&self, config: &Config) -> bool {
         let pace = self.pace(config);
-        !self.is_search || self.event.is_none() && pace > 1.1 * self.gap.max(self.borne)
+        !self.is_search || self.event.is_none() && pace > 1.1 * self.gap.max(self.accepted)
     }
 
-    /// Whether the rate is beyond one step below what was borne, and so low that T is a number of requests.
+    /// Whether the rate is beyond one step below what was accepted, and so low that the period is a number of
+    /// requests.
     fn is_far_below(&self, config: &Config) -> bool {
-        WIDE * self.gap > self.borne && MANY * self.gap > DWELL * price(config)
+        WIDE * self.gap > self.accepted && MANY * self.gap > DWELL * refusal_interval(config)
     }
 
     fn enter(&mut self, now: Instant) {
@@ -357,8 +366,8 @@ impl State {
     }
 }
 
-/// In which time one refusal is the price, in microseconds.
-fn price(config: &Config) -> f64 {
+/// The time in which one refusal is accepted, in microseconds.
+fn refusal_interval(config: &Config) -> f64 {
     micros(config.window) / config.target
 }
 
@@ -375,7 +384,7 @@ impl Policy for State {
 
     fn fresh(config: &Config) -> Self {
         let gap = micros(config.start.max(config.min)).max(1.0);
-        Self { gap, span: WIDE, cost: 1.0, borne: f64::INFINITY, ..Self::default() }
+        Self { gap, margin: WIDE, cost: 1.0, accepted: f64::INFINITY, ..Self::default() }
     }
 
     fn on_send(mut self, config: &Config, sent: &Sent) -> Self {
@@ -397,7 +406,7 @@ impl Policy for State {
             self.from = now;
         }
         self.sends += 1.0;
-        self.crowd.now = flying.saturating_add(1);
+        self.in_flight.now = flying.saturating_add(1);
         self.failing.on_send(self.is_low(config));
         self
     }
@@ -430,11 +439,11 @@ impl Policy for State {
     }
 
     fn slots(&self) -> u32 {
-        if self.event.is_some_and(|event| event.is_wall) { 1 } else { self.crowd.slots(self.gap) }
+        if self.event.is_some_and(|event| event.is_blackout) { 1 } else { self.in_flight.slots(self.gap) }
     }
 
-    /// A refusal that is not judged yet is judged as if something were served now. `m` and `x` are there
-    /// once Start is over.
+    /// A refusal that is not judged yet is judged as if something were served now. The margin and the climb
+    /// are there once Start is over.
     fn remember(&self, config: &Config, now: Instant) -> Numbers {
         if self.is_fresh(config) {
             return Numbers::default();
@@ -444,8 +453,8 @@ impl Policy for State {
             judged.judge(config, now, event);
         }
         let is_over = judged.is_search;
-        let climb = is_over.then(|| judged.x(config).min(2.0));
-        [Some(span(judged.gap).millis()), is_over.then_some(judged.span), climb]
+        let climb = is_over.then(|| judged.climb(config).min(2.0));
+        [Some(span(judged.gap).millis()), is_over.then_some(judged.margin), climb]
     }
 
     /// What was sent before the memory is old news: what it taught may be in it.
@@ -453,8 +462,8 @@ impl Policy for State {
         let gap = micros(Span::from_millis(gap.unwrap_or(0.0))).max(1.0);
         let since = now - offline;
         let Some(margin) = margin else { return Self { gap, entered: since, ..self } };
-        let mut found = Self { gap, from: now, entered: since, fresh: since, is_search: true, ..self };
-        found.span = margin.max(found.narrow(config)).min(WIDE);
+        let mut found = Self { gap, from: now, entered: since, sent_after: since, is_search: true, ..self };
+        found.margin = margin.max(found.narrow(config)).min(WIDE);
         found.clock = climb.unwrap_or(0.0) * found.period(config);
         found
     }

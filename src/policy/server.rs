@@ -121,7 +121,7 @@ impl State {
         self.until.filter(|&until| until <= now).map(|_| self.most.plus(Cost::ONE))
     }
 
-    /// Whether it no longer holds anybody back.
+    /// Whether it no longer holds requests back.
     pub fn is_over(self, now: Instant) -> bool {
         self.left(now).is_none()
     }

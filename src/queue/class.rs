@@ -106,8 +106,8 @@ impl Queue {
         lane.others.get(&|other| self.classes[other].need.cmp(need))
     }
 
-    /// Empty classes are not indexed, so two may share a need. The next request with it joins the one that is
-    /// indexed.
+    /// The class to join: only classes with waiting requests are indexed, so an empty one may have the need of
+    /// an indexed one, and merges into it.
     pub(super) fn merged(&mut self, index: u32, class_index: u32) -> u32 {
         let class = &self.classes[class_index];
         match self.class_of(class.lane, &class.need) {

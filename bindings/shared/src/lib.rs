@@ -193,7 +193,7 @@ impl WasmShared {
     ///
     /// | `what` | order | `of` |
     /// |---|---|---|
-    /// | 0 | hold | for so many milliseconds |
+    /// | 0 | hold | for this many milliseconds |
     /// | 1, 2, 3 | pause, resume, reset | |
     /// | 4 | adjust | when it left, what was charged, and what it cost |
     pub fn order(&mut self, now: f64, what: u32, scope: f64, of: &[f64]) {

@@ -303,8 +303,8 @@ class Desk:
 
     @locked
     def fail_all(self, error: BaseException, scope: str | None = None) -> None:
-        """Tells those who wait (for one scope) that there is no use. All leave before anybody is asked
-        again.
+        """Tells those who wait (for one scope) that there is no use. All leave before the next is
+        asked.
         """
         now = self.clock.now()
         failed = [each for each in self.waiting.values() if scope is None or scope in each.scopes]

@@ -12,7 +12,7 @@
 //!    other resources may be a permission that is missing.
 //!
 //! Several servers send `Retry-After` on every answer, also on a 304. Only 301, 302, 303, 307 and 308 are
-//! redirects that anybody follows by themselves (RFC 9110 §15.4).
+//! redirects that a client follows by itself (RFC 9110 §15.4).
 
 use super::{AppliesTo, Hints, Quota, value::Wait};
 use crate::scan::is;

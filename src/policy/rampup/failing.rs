@@ -1,10 +1,10 @@
 //! Merely failing answers (503, timeouts, 403) are no news by themselves: some servers fail at any pace.
 //!
-//! Page's test: a count that leaks at twice the *background*, the share that fails well below what was borne.
-//! It is an event where chance alone would bring it less than once in three windows. The trap is a ratchet:
-//! if each failure were a refusal, one in a hundred would throttle a healthy server to a standstill. And its
-//! opposite: a background that is guessed, or measured above the limit, explains every refusal. So only
-//! failures at a pace that is clearly lower than one that was borne are background: a dose, and no response.
+//! Page's test: a count that leaks at twice the *background*, the share that fails well below what was
+//! accepted. It is an event where chance alone would bring it less than once in three windows. The trap is a
+//! ratchet: if each failure were a refusal, one in a hundred would throttle a healthy server to a standstill.
+//! And its opposite: a background that is guessed, or measured above the limit, explains every refusal. So
+//! only failures at a pace that is clearly lower than one that was accepted are background.
 
 use super::{FEW, WIDE};
 
