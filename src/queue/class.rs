@@ -106,8 +106,8 @@ impl Queue {
         lane.others.get(&|other| self.classes[other].need.cmp(need))
     }
 
-    /// The class to join: only classes with waiting requests are indexed, so an empty one may have the need of
-    /// an indexed one, and merges into it.
+    /// The class to join. Only classes with waiting requests are indexed, so an empty one may have the need
+    /// of an indexed one: it merges into that.
     pub(super) fn merged(&mut self, index: u32, class_index: u32) -> u32 {
         let class = &self.classes[class_index];
         match self.class_of(class.lane, &class.need) {
