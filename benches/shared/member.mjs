@@ -58,7 +58,7 @@ async function worker({ way, name, options, who, store, skew, url, rate, steps =
   for (let loop = 0; loop < loops; loop++) pages(url, who, run)
 }
 
-/** In an outage: asks for each scope of its options, and says whether it decides and what it was warned of. */
+/** In an outage: asks for each scope of its options, says whether it decides and what it was warned of. */
 async function caller({ url, options, atOnce, ...told }) {
   const throttle = createThrottle({ ...options, shared: await group(told) })
   process.send?.({ ready: true })
