@@ -64,16 +64,20 @@ export class SnapshotError extends ProblemsError {
   }
 }
 
-/** Calls a module, which throws its problems as data, and throws them as an error. */
-export function withProblems<T>(Kind: typeof ConfigError | typeof SnapshotError, call: () => T): T {
+type Kind = new (problems: readonly Problem[]) => ThrottleError
+
+/** What a module threw: its problems come as data. */
+export function asProblems(Made: Kind, thrown: unknown): unknown {
+  if (!Array.isArray(thrown)) return thrown
+  return new Made(thrown.map(([path, want, got]) => ({ path, want, got })))
+}
+
+/** Calls a module, and throws its problems as an error. */
+export function withProblems<T>(Made: Kind, call: () => T): T {
   try {
     return call()
   } catch (thrown) {
-    if (!Array.isArray(thrown)) throw thrown
-    const problems = (thrown as [string, string, string][]).map(
-      ([path, want, got]): Problem => ({ path, want, got }),
-    )
-    throw new Kind(problems)
+    throw asProblems(Made, thrown)
   }
 }
 

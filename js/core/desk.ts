@@ -30,11 +30,11 @@ import {
   type Ear,
   type Ears,
   type Ending,
+  eventOf,
   type Hear,
   type News,
-  RequestEvent,
   type RequestLike,
-  SharedEvent,
+  requestEvent,
 } from './events.js'
 import type { Host } from './host.js'
 import { HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
@@ -150,7 +150,7 @@ export class Desk {
       warn: (code, message) => warnings.once(code, message),
       broke: (error) => this.#broke(error),
       shared: (stats) => {
-        if (ears.shared.isHeard) tell(new SharedEvent(stats))
+        if (ears.shared.isHeard) tell(eventOf('shared', { shared: stats }))
       },
     })
   }
@@ -229,7 +229,7 @@ export class Desk {
     const now = at ?? Number(this.clock.now())
     const news = ear.type as News
     for (const hear of this.hears) hear(news, request, now, told)
-    if (isHeard) this.tell(new RequestEvent(news, request, now, told))
+    if (isHeard) this.tell(requestEvent(news, request, now, told))
   }
 
   /** A request waits no longer, and was never sent. */

@@ -7,9 +7,7 @@
  */
 import { builtin } from '../base/builtin.js'
 import { kindOf } from '../base/checks.js'
-import { StalledError } from '../base/errors.js'
 import { type Target, urlTextOf } from '../scopes/names.js'
-import type { Pace } from '../wasm/engine.js'
 import { nearestName } from '../wasm/functions.js'
 import type { SharedStats } from '../wasm/types.js'
 
@@ -37,38 +35,17 @@ export type Hear = (news: News, request: RequestLike, at: number, told: Ending) 
  * Something happened to a request. `target` is what was asked for, as spoken of everywhere else; the throttle
  * that told of it is `currentTarget`.
  */
-export class RequestEvent extends (Event as new (type: string) => Omit<Event, 'target'>) {
+export interface RequestEvent extends Omit<Event, 'target'> {
   /** The same number in all events of one request, its retries among them. */
   readonly id: number
   /** What was asked for: the URL, the `Request`, or `{ scopes }`. */
-  declare readonly target: Target
+  readonly target: Target
+  /** The URL of the target, if it has one. */
+  readonly url: string | undefined
   /** Its scopes. */
   readonly scopes: readonly string[]
   /** When, in milliseconds of the throttle's clock. */
   readonly at: number
-  /** @internal Of `settle`. */
-  readonly status: number | undefined
-  /** @internal Of `settle` and `cancel`. */
-  readonly error: unknown
-  /** @internal Of `settle`. */
-  readonly latencyMs: number | undefined
-
-  constructor(news: News, { ticket, target, scopes }: RequestLike, at: number, told: Ending) {
-    super(news)
-    this.id = ticket
-    // The platform's own is a getter.
-    Object.defineProperty(this, 'target', { value: target, enumerable: true })
-    this.scopes = scopes
-    this.at = at
-    this.status = told.status
-    this.error = told.error
-    this.latencyMs = told.latencyMs
-  }
-
-  /** The URL of the target, if it has one. */
-  get url(): string | undefined {
-    return urlTextOf(this.target)
-  }
 }
 
 /** A request was taken in. It waits, or leaves at once. */
@@ -94,7 +71,7 @@ export interface CancelEvent extends RequestEvent {
 }
 
 /** A scope's delay, backoff step or hold changed. */
-export class ScopeEvent extends Event {
+export interface ScopeEvent extends Event {
   /** The scope. */
   readonly scope: string
   /** Its delay in milliseconds: its own, or the longer one of backoff. */
@@ -105,19 +82,10 @@ export class ScopeEvent extends Event {
   readonly holdUntil: number | undefined
   /** Of a `hold` that was cut to `backoff.maxHold`: what the server asked for, in milliseconds. */
   readonly askedMs: number | undefined
-
-  constructor(type: 'backoff' | 'recover' | 'delay' | 'hold', now: Pace & { askedMs?: number }) {
-    super(type)
-    this.scope = now.scope
-    this.delayMs = now.delayMs
-    this.step = now.step
-    this.holdUntil = now.holdUntil
-    this.askedMs = now.askedMs
-  }
 }
 
 /** Something noteworthy that is no error. */
-export class WarningEvent extends Event {
+export interface WarningEvent extends Event {
   /**
    * Which warning. `docs/events.md` says what each means and what to do.
    */
@@ -148,44 +116,21 @@ export class WarningEvent extends Event {
   readonly message: string
   /** The scope in which it was noticed, if it is about one. */
   readonly scope: string | undefined
-
-  constructor(code: WarningEvent['code'], message: string, scope?: string) {
-    super('warning')
-    this.code = code
-    this.message = message
-    this.scope = scope
-  }
 }
 
 /** A scope has answered only badly for `stallAfter`. Once, until it answers well again. */
-export class StallEvent extends Event {
+export interface StallEvent extends Event {
   /** The scope. */
   readonly scope: string
   /** For how long, in milliseconds. */
   readonly forMs: number
-  readonly #fail: (error: unknown) => void
-
-  constructor(scope: string, forMs: number, fail: (error: unknown) => void) {
-    super('stall')
-    this.scope = scope
-    this.forMs = forMs
-    this.#fail = fail
-  }
-
   /** Rejects everything that waits for the scope, with a `StalledError` unless you give another. */
-  fail(error: unknown = new StalledError(this.scope, this.forMs)): void {
-    this.#fail(error)
-  }
+  fail(error?: unknown): void
 }
 
 /** Another process decides for the group, others are in it, or the way to them broke or is open again. */
-export class SharedEvent extends Event {
+export interface SharedEvent extends Event {
   readonly shared: SharedStats
-
-  constructor(shared: SharedStats) {
-    super('shared')
-    this.shared = shared
-  }
 }
 
 /** Events of a throttle by name. */
@@ -214,32 +159,53 @@ export interface ThrottleEvents {
   shared: SharedEvent
 }
 
+/** An event, with what it tells. */
+export function eventOf<T extends keyof ThrottleEvents>(
+  type: T,
+  told: Omit<ThrottleEvents[T], keyof Event>,
+): ThrottleEvents[T] {
+  return Object.assign(new Event(type), told) as unknown as ThrottleEvents[T]
+}
+
+/** The event of a request; `status`, `error` and `latencyMs` are there where it ended. */
+export function requestEvent(
+  news: News,
+  { ticket: id, target, scopes }: RequestLike,
+  at: number,
+  { status, error, latencyMs }: Ending,
+): ThrottleEvents[News] {
+  const told = { id, scopes, at, status, error, latencyMs, url: urlTextOf(target) }
+  // The platform's own target is a getter.
+  return Object.defineProperty(eventOf(news, told as never), 'target', { value: target, enumerable: true })
+}
+
 type Callback = ((event: never) => void) | { handleEvent(event: never): void }
 type Channel = { readonly hasSubscribers: boolean; publish(message: unknown): void }
 type Diagnostics = { channel(name: string): Channel }
+type Options = boolean | AddEventListenerOptions | undefined
 
 interface Listener {
   readonly callback: Callback
   readonly capture: boolean
-  readonly once: boolean
-  readonly signal: AbortSignal | undefined
-  readonly onAbort: () => void
+  readonly once: boolean | undefined
+  /** It hears no more, whatever its signal does. */
+  readonly leave: () => void
 }
 
 /** Who listens to one type of event. */
 export class Ear {
-  readonly type: string
-  readonly #listeners: Listener[] = []
+  readonly type: keyof ThrottleEvents
   readonly #channel: Channel | undefined
+  readonly #listeners: Listener[] = []
 
-  constructor(type: string, channel: Channel | undefined) {
+  constructor(type: keyof ThrottleEvents, channel: Channel | undefined) {
     this.type = type
     this.#channel = channel
   }
 
   /** Whether there is a listener. */
   get isHeard(): boolean {
-    return this.#listeners.length > 0 || this.#channel?.hasSubscribers === true
+    return this.hasListeners || this.#channel?.hasSubscribers === true
   }
 
   /** Whether an event has to be dispatched. */
@@ -252,21 +218,18 @@ export class Ear {
   }
 
   /** The same listener is kept once, as `EventTarget` does. */
-  add(callback: Callback | null, options: boolean | AddEventListenerOptions | undefined): void {
-    const { capture = false, once = false, signal } = typeof options === 'object' ? options : {}
-    const isCapture = options === true || capture
-    if (callback === null || signal?.aborted || this.#indexOf(callback, isCapture) >= 0) return
-    const onAbort = () => this.remove(callback, isCapture)
-    this.#listeners.push({ callback, capture: isCapture, once, signal, onAbort })
-    signal?.addEventListener('abort', onAbort, { once: true })
+  add(callback: Callback | null, options: Options): void {
+    const { once, signal } = Object(options) as AddEventListenerOptions
+    if (callback === null || signal?.aborted || this.#placeOf(callback, options) >= 0) return
+    const gone = () => this.remove(callback, options)
+    const leave = () => signal?.removeEventListener('abort', gone)
+    this.#listeners.push({ callback, capture: isCapture(options), once, leave })
+    signal?.addEventListener('abort', gone, { once: true })
   }
 
-  remove(callback: Callback | null, options: boolean | EventListenerOptions | undefined): void {
-    const capture = typeof options === 'object' ? (options.capture ?? false) : (options ?? false)
-    const index = callback === null ? -1 : this.#indexOf(callback, capture)
-    if (index < 0) return
-    const [{ signal, onAbort }] = this.#listeners.splice(index, 1) as [Listener]
-    signal?.removeEventListener('abort', onAbort)
+  remove(callback: Callback | null, options: Options): void {
+    const place = this.#placeOf(callback, options)
+    if (place >= 0) this.#listeners.splice(place, 1)[0]!.leave()
   }
 
   /** The listeners that hear one event only. */
@@ -274,12 +237,18 @@ export class Ear {
     return this.#listeners.filter(({ once }) => once)
   }
 
-  #indexOf(callback: Callback, capture: boolean): number {
-    return this.#listeners.findIndex((each) => each.callback === callback && each.capture === capture)
+  #placeOf(callback: Callback | null, options: Options): number {
+    const wanted = isCapture(options)
+    return this.#listeners.findIndex((each) => each.callback === callback && each.capture === wanted)
   }
 }
 
-const TYPES = 'queued send settle cancel backoff recover delay hold stall warning shared'.split(' ')
+/** The options may be the flag itself. */
+const isCapture = (options: Options) => Boolean(typeof options === 'object' ? options.capture : options)
+
+const TYPES = 'queued send settle cancel backoff recover delay hold stall warning shared'.split(
+  ' ',
+) as (keyof ThrottleEvents)[]
 
 /** An ear for each type: fields, since they are asked at each request. */
 export class Ears {

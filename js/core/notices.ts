@@ -8,7 +8,7 @@ import type { Clock, ScopeOptions } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
 import type { Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
-import { type Ears, ScopeEvent, StallEvent, type ThrottleEvents } from './events.js'
+import { type Ears, eventOf, type ThrottleEvents } from './events.js'
 import type { Host } from './host.js'
 import type { Warnings } from './warnings.js'
 
@@ -81,10 +81,12 @@ export class Notices {
           failure ??= { error }
         }
       } else if (kind === 'stall') {
-        const fail = (error: unknown) => this.#failAll(error, scope)
-        const { ears, warnings } = this.#audience
-        if (!ears.stall.isHeard) warnings.tell(kind, new StalledError(scope, notice.forMs).message, scope)
-        this.#audience.tell(new StallEvent(scope, notice.forMs, fail))
+        const { ears, warnings, tell } = this.#audience
+        const { forMs } = notice
+        const stalled = new StalledError(scope, forMs)
+        const fail = (error: unknown = stalled) => this.#failAll(error, scope)
+        if (ears.stall.isHeard) tell(eventOf(kind, { scope, forMs, fail }))
+        else warnings.tell(kind, stalled.message, scope)
       } else if (kind === 'budgets') {
         this.#split(scope)
       } else if (kind === 'down') {
@@ -92,7 +94,10 @@ export class Notices {
       } else if (kind === 'no-effect' || kind === 'rampup-bound' || kind === 'hold-cut') {
         const message = `${notice.path} ${scope ? `${DOES[kind]} ${scope}` : 'has no effect'}: ${notice.why}`
         this.#audience.warnings.tell(kind, message, scope || undefined)
-      } else this.#audience.tell(new ScopeEvent(kind, notice))
+      } else {
+        const { kind: _, ...told } = notice
+        this.#audience.tell(eventOf(kind, told as never))
+      }
     }
     if (failure) throw failure.error
   }

@@ -1,7 +1,7 @@
 /** Warnings: the event `warning` if it has a listener, else one line on the console. Each comes once. */
 import { urlTextOf } from '../scopes/names.js'
 import type { Outcome } from '../wasm/engine.js'
-import { type Ears, type ThrottleEvents, WarningEvent } from './events.js'
+import { type Ears, eventOf, type ThrottleEvents, type WarningEvent } from './events.js'
 import type { Permit } from './permit.js'
 
 /** More scopes than this with a warning each are forgotten, and may be told again. */
@@ -30,7 +30,7 @@ export class Warnings {
 
   /** Tells it, for callers that take care of the once. */
   tell(code: WarningEvent['code'], message: string, scope?: string): void {
-    if (this.#ears.warning.isHeard) this.#tell(new WarningEvent(code, message, scope))
+    if (this.#ears.warning.isHeard) this.#tell(eventOf('warning', { code, message, scope }))
     else if (this.#isPrinted) console.warn(`autothrottle: ${message} (${code})`)
   }
 }

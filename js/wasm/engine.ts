@@ -14,6 +14,7 @@
  */
 import { shown } from '../base/checks.js'
 import {
+  asProblems,
   ConfigError,
   CostExceedsQuotaError,
   type EngineBrokenError,
@@ -23,7 +24,7 @@ import {
   withProblems,
 } from '../base/errors.js'
 import type { EngineOptions, ScopeOptions } from '../options/options.js'
-import { load } from './load/load.js'
+import { prepare, WasmEngine } from './load/load.js'
 import { costsOf, NO_OUTCOME, numbers, numbersOf, ROBOTS_OUTCOMES, SETTLED, UNKNOWN } from './numbers.js'
 import type {
   Notice,
@@ -52,21 +53,22 @@ export const WAIT = -1
 export const IDLE = -2
 
 /** What is left of an engine that a call has left in pieces. */
-const LEFT = {
-  wake_at: Number.POSITIVE_INFINITY,
-  has_notices: false,
+const LEFT: Partial<Engine> = {
+  wakeAt: Number.POSITIVE_INFINITY,
+  hasNotices: false,
   poll: () => IDLE,
-  settle: () => 0,
-  settle_with: () => 0,
-  asked_ms: Number.NaN,
-  waiting: () => 0,
-  in_flight: () => 0,
-  scopes: () => 0,
+  settle: () => 'unknown',
+  takeNotices: () => [],
+  askedMs: Number.NaN,
+  waiting: 0,
+  inFlight: 0,
+  scopes: 0,
   cancel() {},
   left() {},
   watch() {},
-  free() {},
-} as const
+  abandon() {},
+  [Symbol.dispose]() {},
+}
 
 /** In place of what a call broke off: it gives what is `left`, and throws for all else. */
 export function brokenOff<T extends object>(left: object, error: Error): T {
@@ -78,55 +80,95 @@ export function brokenOff<T extends object>(left: object, error: Error): T {
   })
 }
 
+/** What the module does itself, without a check. */
+export interface Engine {
+  /**
+   * Gives a handle back: the scope is forgotten now if it looks like new, and may be later beyond
+   * `maxScopes`.
+   */
+  release(scope: ScopeHandle): void
+  /** How many scopes the engine knows. */
+  readonly scopes: number
+  /** The handle of a scope, or -1. Makes none. */
+  find(name: string): ScopeHandle
+  /** @internal A handle that may be forgotten when its scope is idle. */
+  intern(name: string): ScopeHandle
+  /**
+   * @internal Whether the handle still means what it meant; if so, its scope stays at least until the next
+   * poll.
+   */
+  keepAlive(scope: ScopeHandle): boolean
+  /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
+  poll(nowMs: number): Ticket
+  /** After {@link WAIT}: when to poll again, strictly in the future. After {@link IDLE}: `Infinity`. */
+  readonly wakeAt: number
+  /** After {@link WAIT}, {@link IDLE} or `peek`: why; `undefined` when no request waits. */
+  readonly reason: Reason | undefined
+  /** After {@link WAIT}, {@link IDLE} or `peek`: which scope says so; `undefined` for the whole throttle. */
+  readonly reasonScope: string | undefined
+  /** After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not. */
+  readonly askedMs: number
+  /**
+   * Says that the request that `poll` gave left only at `nowMs`: the delay of its scopes, and what rampup
+   * found, count from there. For a loop that is busy between the two. It may be told later: an instant that
+   * is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
+   */
+  left(nowMs: number, ticket: Ticket): void
+  /**
+   * Names the route of a request whose only scope has several budgets (notice `budgets`), by its method and
+   * URL: call it after `submit`, and for what waited when that notice came. Poll afterwards.
+   */
+  route(nowMs: number, ticket: Ticket, method: string, url: string): void
+  /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
+  cancel(nowMs: number, ticket: Ticket): void
+  /**
+   * Gives a waiting request another priority; it keeps its age. Other tickets are ignored. Poll
+   * afterwards.
+   */
+  prioritize(nowMs: number, ticket: Ticket, priority: number): void
+  /** Sends no request of this scope for `ms` milliseconds. A longer hold stays. */
+  hold(nowMs: number, scope: ScopeHandle, ms: number): void
+  /**
+   * Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll
+   * afterwards.
+   */
+  reset(nowMs: number, scope: ScopeHandle): void
+  /** What was learned, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */
+  snapshot(nowMs: number, wallNowMs: number): Snapshot
+  /** Requests that wait. */
+  readonly waiting: number
+  /** Requests in flight. */
+  readonly inFlight: number
+  /** How much notices say of answers from now on: 0 no word, 1 what they changed, 2 every answer as well. */
+  watch(level: 0 | 1 | 2): void
+  /** Whether `takeNotices` has something to give. */
+  readonly hasNotices: boolean
+  /** @internal */
+  readonly warnThreshold: number
+}
+
+/** The same engine as the module shows it. */
+const raw = (engine: unknown) => engine as WasmEngine
+
 /**
  * Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward.
  */
-export class Engine {
-  #wasm: InstanceType<ReturnType<typeof load>>
-  readonly #reasons: readonly string[]
-
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the base class has what the interface says
+export class Engine extends (WasmEngine as unknown as new (options: object) => object) {
   /** @throws {ConfigError} listing every problem of the options. */
   constructor(options: EngineOptions = {}) {
-    const WasmEngine = load()
-    this.#reasons = WasmEngine.reasons()
-    this.#wasm = withProblems(ConfigError, () => new WasmEngine(options))
+    prepare()
+    try {
+      super(options)
+    } catch (error) {
+      throw asProblems(ConfigError, error)
+    }
   }
 
   /** The handle of a scope, made on first use and good until it is released. */
   scope(name: string): ScopeHandle {
     if (typeof name !== 'string') throw new TypeError(`scope: want a name; got ${shown(name)}`)
-    return this.#wasm.scope(name)
-  }
-
-  /**
-   * Gives a handle back: the scope is forgotten now if it looks like new, and may be later beyond
-   * `maxScopes`.
-   */
-  release(scope: ScopeHandle): void {
-    this.#wasm.release(scope)
-  }
-
-  /** How many scopes the engine knows. */
-  get scopes(): number {
-    return this.#wasm.scopes()
-  }
-
-  /** The handle of a scope, or -1. Makes none. */
-  find(name: string): ScopeHandle {
-    return this.#wasm.find(name)
-  }
-
-  /** @internal A handle that may be forgotten when its scope is idle. */
-  intern(name: string): ScopeHandle {
-    return this.#wasm.intern(name)
-  }
-
-  /**
-   * @internal Whether the handle still means what it meant; if so, its scope stays at least until the next
-   * poll.
-   */
-  keepAlive(scope: ScopeHandle): boolean {
-    return this.#wasm.keep_alive(scope)
+    return raw(this).scope_of(name)
   }
 
   /**
@@ -143,9 +185,9 @@ export class Engine {
     }
     const ticket =
       scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number'
-        ? this.#wasm.submit(nowMs, scopes[0], cost, priority, delay)
-        : this.#wasm.submit_many(nowMs, numbers('scopes', scopes), costsOf(cost), priority, delay)
-    return ticket >= 0 ? ticket : this.#refused(ticket)
+        ? raw(this).submit_one(nowMs, scopes[0], cost, priority, delay)
+        : raw(this).submit_many(nowMs, numbers('scopes', scopes), costsOf(cost), priority, delay)
+    return ticket >= 0 ? ticket : refused(this, ticket)
   }
 
   /**
@@ -162,8 +204,8 @@ export class Engine {
   ): Ticket {
     const { cost = 1, priority = 0, delay = 0 } = options
     const [list, costs] = [numbers('scopes', scopes), costsOf(cost)]
-    const ticket = this.#wasm.submit_again(nowMs, list, costs, priority, delay, waitedMs)
-    return ticket >= 0 ? ticket : this.#refused(ticket)
+    const ticket = raw(this).submit_again(nowMs, list, costs, priority, delay, waitedMs)
+    return ticket >= 0 ? ticket : refused(this, ticket)
   }
 
   /**
@@ -181,8 +223,8 @@ export class Engine {
   ): Ticket {
     const { cost = 1, priority = 0, waited = 0 } = options
     const [list, costs] = [numbers('scopes', scopes), costsOf(cost)]
-    const ticket = this.#wasm.adopt(nowMs, list, costs, priority, waited, sentAgoMs)
-    return ticket >= 0 ? ticket : this.#refused(ticket)
+    const ticket = raw(this).adopt_sent(nowMs, list, costs, priority, waited, sentAgoMs)
+    return ticket >= 0 ? ticket : refused(this, ticket)
   }
 
   /**
@@ -204,35 +246,14 @@ export class Engine {
     if (scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number')
       return this.sendOne(nowMs, scopes[0], cost, priority)
     const list = numbers('scopes', scopes)
-    const ticket = this.#wasm.send_many_at_once(nowMs, list, costsOf(cost), priority)
-    return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
+    const ticket = raw(this).send_many_at_once(nowMs, list, costsOf(cost), priority)
+    return ticket >= WAIT ? ticket : refused(this, ticket + 1)
   }
 
   /** @internal `sendAtOnce` of a request of one scope, without checks. */
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket {
-    const ticket = this.#wasm.send_at_once(nowMs, scope, cost, priority)
-    return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
-  }
-
-  /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
-  poll(nowMs: number): Ticket {
-    return this.#wasm.poll(nowMs)
-  }
-
-  /** After {@link WAIT}: when to poll again, strictly in the future. After {@link IDLE}: `Infinity`. */
-  get wakeAt(): number {
-    return this.#wasm.wake_at
-  }
-
-  /** After {@link WAIT}, {@link IDLE} or `peek`: why; `undefined` when no request waits. */
-  get reason(): Reason | undefined {
-    return this.#reasons[this.#wasm.reason] as Reason | undefined
-  }
-
-  /** After {@link WAIT}, {@link IDLE} or `peek`: which scope says so; `undefined` for the whole throttle. */
-  get reasonScope(): string | undefined {
-    const scope = this.#wasm.reason_scope
-    return scope < 0 ? undefined : this.#wasm.name(scope)
+    const ticket = raw(this).send_at_once(nowMs, scope, cost, priority)
+    return ticket >= WAIT ? ticket : refused(this, ticket + 1)
   }
 
   /**
@@ -242,18 +263,13 @@ export class Engine {
    */
   settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME): Settled {
     if (outcome === NO_OUTCOME && typeof nowMs === 'number' && typeof ticket === 'number')
-      return SETTLED[this.#wasm.settle(nowMs, ticket, UNKNOWN, UNKNOWN, UNKNOWN, 0)]!
+      return SETTLED[raw(this).settle_plain(nowMs, ticket, UNKNOWN, UNKNOWN, UNKNOWN, 0)]!
     const { answer, latencyMs, cost, flags, lines, more } = numbersOf(nowMs, ticket, outcome)
     const settled =
       more === undefined
-        ? this.#wasm.settle(nowMs, ticket, answer, latencyMs, cost, flags)
-        : this.#wasm.settle_with(nowMs, ticket, answer, latencyMs, cost, flags, lines, more)
+        ? raw(this).settle_plain(nowMs, ticket, answer, latencyMs, cost, flags)
+        : raw(this).settle_with(nowMs, ticket, answer, latencyMs, cost, flags, lines, more)
     return SETTLED[settled]!
-  }
-
-  /** After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not. */
-  get askedMs(): number {
-    return this.#wasm.asked_ms
   }
 
   /**
@@ -261,37 +277,7 @@ export class Engine {
    * afterwards.
    */
   crawlDelay(nowMs: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
-    return ROBOTS_OUTCOMES[this.#wasm.crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
-  }
-
-  /**
-   * Says that the request that `poll` gave left only at `nowMs`: the delay of its scopes, and what rampup
-   * found, count from there. For a loop that is busy between the two. It may be told later: an instant that
-   * is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
-   */
-  left(nowMs: number, ticket: Ticket): void {
-    this.#wasm.left(nowMs, ticket)
-  }
-
-  /**
-   * Names the route of a request whose only scope has several budgets (notice `budgets`), by its method and
-   * URL: call it after `submit`, and for what waited when that notice came. Poll afterwards.
-   */
-  route(nowMs: number, ticket: Ticket, method: string, url: string): void {
-    this.#wasm.route(nowMs, ticket, method, url)
-  }
-
-  /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
-  cancel(nowMs: number, ticket: Ticket): void {
-    this.#wasm.cancel(nowMs, ticket)
-  }
-
-  /**
-   * Gives a waiting request another priority; it keeps its age. Other tickets are ignored. Poll
-   * afterwards.
-   */
-  prioritize(nowMs: number, ticket: Ticket, priority: number): void {
-    this.#wasm.prioritize(nowMs, ticket, priority)
+    return ROBOTS_OUTCOMES[raw(this).crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
   }
 
   /** When a request could leave as things stand, and why not now. It changes no state. */
@@ -300,8 +286,8 @@ export class Engine {
     scopes: readonly ScopeHandle[],
     options: { cost?: number | readonly number[] } = {},
   ): Peek {
-    const at = this.#wasm.peek(nowMs, numbers('scopes', scopes), costsOf(options.cost ?? 1))
-    if (at < 0) return this.#refused(at)
+    const at = raw(this).peek_at(nowMs, numbers('scopes', scopes), costsOf(options.cost ?? 1))
+    if (at < 0) return refused(this, at)
     return { at, reason: this.reason, scope: this.reasonScope }
   }
 
@@ -311,12 +297,7 @@ export class Engine {
    * @throws {ConfigError} listing every problem; then no state has changed.
    */
   configure(nowMs: number, scope: ScopeHandle, partial: ScopeOptions): void {
-    withProblems(ConfigError, () => this.#wasm.configure(nowMs, scope, partial))
-  }
-
-  /** Sends no request of this scope for `ms` milliseconds. A longer hold stays. */
-  hold(nowMs: number, scope: ScopeHandle, ms: number): void {
-    this.#wasm.hold(nowMs, scope, ms)
+    withProblems(ConfigError, () => raw(this).configure_scope(nowMs, scope, partial))
   }
 
   /**
@@ -326,28 +307,20 @@ export class Engine {
    * @throws {TypeError} where one of them is no cost.
    */
   adjust(nowMs: number, scope: ScopeHandle, sentMs: number, charged: number, cost: number): void {
-    if (!this.#wasm.adjust(nowMs, scope, sentMs, charged, cost))
+    if (!raw(this).adjust_cost(nowMs, scope, sentMs, charged, cost))
       throw new TypeError('charged and cost must be finite and not below 0')
   }
 
   /** Sends no request of this scope, or of all, until `resume`. */
   pause(nowMs: number, scope?: ScopeHandle): void {
-    if (scope === undefined) this.#wasm.pause_all(true)
-    else this.#wasm.pause(nowMs, scope)
+    if (scope === undefined) raw(this).pause_all(true)
+    else raw(this).pause_scope(nowMs, scope)
   }
 
   /** Ends a pause. Poll afterwards. */
   resume(nowMs: number, scope?: ScopeHandle): void {
-    if (scope === undefined) this.#wasm.pause_all(false)
-    else this.#wasm.resume(nowMs, scope)
-  }
-
-  /**
-   * Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll
-   * afterwards.
-   */
-  reset(nowMs: number, scope: ScopeHandle): void {
-    this.#wasm.reset(nowMs, scope)
+    if (scope === undefined) raw(this).pause_all(false)
+    else raw(this).resume_scope(nowMs, scope)
   }
 
   /**
@@ -357,13 +330,8 @@ export class Engine {
   stats(scope: undefined, nowMs: number): Stats
   stats(scope: ScopeHandle, nowMs?: number): ScopeStats
   stats(scope?: ScopeHandle, nowMs: number = Number.NaN): Stats | ScopeStats {
-    if (scope === undefined) return this.#wasm.stats(nowMs)
-    return this.#wasm.scope_stats(nowMs, scope) ?? this.#refused(-1)
-  }
-
-  /** What was learned, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */
-  snapshot(nowMs: number, wallNowMs: number): Snapshot {
-    return this.#wasm.snapshot(nowMs, wallNowMs)
+    if (scope === undefined) return raw(this).all_stats(nowMs)
+    return raw(this).scope_stats(nowMs, scope) ?? refused(this, -1)
   }
 
   /**
@@ -372,32 +340,12 @@ export class Engine {
    * @throws {SnapshotError} listing every problem; then no state has changed.
    */
   restore(snapshot: Snapshot, nowMs: number, wallNowMs: number): void {
-    withProblems(SnapshotError, () => this.#wasm.restore(snapshot, nowMs, wallNowMs))
-  }
-
-  /** Requests that wait. */
-  get waiting(): number {
-    return this.#wasm.waiting()
-  }
-
-  /** Requests in flight. */
-  get inFlight(): number {
-    return this.#wasm.in_flight()
-  }
-
-  /** How much notices say of answers from now on: 0 no word, 1 what they changed, 2 every answer as well. */
-  watch(level: 0 | 1 | 2): void {
-    this.#wasm.watch(level)
-  }
-
-  /** Whether `takeNotices` has something to give. */
-  get hasNotices(): boolean {
-    return this.#wasm.has_notices
+    withProblems(SnapshotError, () => raw(this).restore_from(snapshot, nowMs, wallNowMs))
   }
 
   /** What people should know, since the last call. */
   takeNotices(): Notice[] {
-    return this.#wasm.has_notices ? (this.#wasm.take_notices() as Notice[]) : []
+    return this.hasNotices ? raw(this).take_notices() : []
   }
 
   /**
@@ -405,25 +353,21 @@ export class Engine {
    * is ignored, and each call that asks throws the error.
    */
   abandon(error: EngineBrokenError): void {
-    this.#wasm = brokenOff(LEFT, error)
-  }
-
-  /** @internal */
-  get warnThreshold(): number {
-    return this.#wasm.warn_threshold()
-  }
-
-  /** The numbers of refusals at the boundary. */
-  #refused(code: number): never {
-    if (code === -2) throw new QueueFullError()
-    if (code === -3) throw new CostExceedsQuotaError(this.#wasm.refused_scope, this.#wasm.refused_path)
-    if (code === -5) throw new ScopeDownError(this.#wasm.refused_scope ?? '', this.#wasm.refused_ms)
-    if (code === -4) throw new TypeError('cost and delay must be finite and not below 0, priority finite')
-    throw new TypeError('the request names no scope that this engine knows')
+    Object.setPrototypeOf(this, brokenOff(LEFT, error))
   }
 
   /** Gives the engine's memory back at once. No method may be called afterwards. */
   [Symbol.dispose](): void {
-    this.#wasm.free()
+    raw(this).free()
   }
+}
+
+/** The numbers of refusals at the boundary. */
+function refused(engine: Engine, code: number): never {
+  const { refused_scope, refused_path, refused_ms } = raw(engine)
+  if (code === -2) throw new QueueFullError()
+  if (code === -3) throw new CostExceedsQuotaError(refused_scope, refused_path)
+  if (code === -5) throw new ScopeDownError(refused_scope ?? '', refused_ms)
+  if (code === -4) throw new TypeError('cost and delay must be finite and not below 0, priority finite')
+  throw new TypeError('the request names no scope that this engine knows')
 }

@@ -5,7 +5,7 @@
 import { type HeadersLike, type Hints, hintLines, unitsOf } from '../answers/headers.js'
 import { ConfigError, withProblems } from '../base/errors.js'
 import type { HeaderMap } from '../options/options.js'
-import { loadFunctions } from './load/load.js'
+import { check_driver_options, nearest, parse_crawl_delay, parse_hints, prepare } from './load/load.js'
 
 /**
  * The name that was meant by one that is not known, if one is near enough.
@@ -13,7 +13,8 @@ import { loadFunctions } from './load/load.js'
  * @internal
  */
 export function nearestName(typed: string, known: readonly string[]): string | undefined {
-  return loadFunctions().nearest(typed, known.join('\n')) || undefined
+  prepare()
+  return nearest(typed, known.join('\n')) || undefined
 }
 
 /**
@@ -23,7 +24,8 @@ export function nearestName(typed: string, known: readonly string[]): string | u
  * @throws {ConfigError} listing every problem.
  */
 export function checkDriverOptions(options: object): void {
-  withProblems(ConfigError, () => loadFunctions().check_driver_options(options))
+  prepare()
+  withProblems(ConfigError, () => check_driver_options(options))
 }
 
 /**
@@ -37,7 +39,7 @@ export function parseHints(
   options: { status?: number; wallNowMs?: number; map?: HeaderMap } = {},
 ): Hints {
   const { status = 429, wallNowMs = Number.NaN, map } = options
-  const { parse_hints } = loadFunctions()
+  prepare()
   return parse_hints(hintLines(headers, map), status, wallNowMs, unitsOf(map)) as Hints
 }
 
@@ -50,6 +52,7 @@ export function parseRobots(
   userAgent: string,
 ): { crawlDelayMs: number } | null {
   const bytes = typeof bytesOrText === 'string' ? new TextEncoder().encode(bytesOrText) : bytesOrText
-  const crawlDelayMs = loadFunctions().parse_crawl_delay(bytes, String(userAgent))
+  prepare()
+  const crawlDelayMs = parse_crawl_delay(bytes, String(userAgent))
   return Number.isNaN(crawlDelayMs) ? null : { crawlDelayMs }
 }

@@ -201,7 +201,7 @@ test('every error is in docs/errors.md, every event and warning in docs/events.m
   const names = [...events.matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name!)
   assert.ok(names.length >= 9)
   for (const name of names) assert.ok(text('events').includes(`| \`${name}\` |`), name)
-  const warnings = source('core/events').match(/class WarningEvent .*?readonly code:(.*?)\/\*\*/s)![1]!
+  const warnings = source('core/events').match(/interface WarningEvent .*?readonly code:(.*?)\/\*\*/s)![1]!
   const known = [...warnings.matchAll(/'([\w-]+)'/g)].map(([, code]) => code!)
   assert.ok(known.length >= 8)
   for (const code of known) assert.ok(text('events').includes(`| \`${code}\` |`), code)

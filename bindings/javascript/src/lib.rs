@@ -31,7 +31,8 @@ extern "C" {
     fn random() -> f64;
 }
 
-/// The engine as JavaScript sees it. See [`Boundary`] for each method.
+/// The engine as JavaScript sees it. See [`Boundary`] for each method. `Engine` of TypeScript extends it:
+/// names in camel case are its own methods, the others are what those with checks call.
 #[wasm_bindgen]
 pub struct WasmEngine(Boundary);
 
@@ -44,7 +45,7 @@ impl WasmEngine {
     }
 
     /// Throws a list of `[path, want, got]`.
-    pub fn restore(&mut self, snapshot: JsValue, now: f64, wall_ms: f64) -> Result<(), JsValue> {
+    pub fn restore_from(&mut self, snapshot: JsValue, now: f64, wall_ms: f64) -> Result<(), JsValue> {
         self.0.restore(value(&snapshot), now, wall_ms).map_err(problems)
     }
 
@@ -52,16 +53,19 @@ impl WasmEngine {
         given(&self.0.snapshot(now, wall_ms))
     }
 
-    pub fn name(&self, scope: f64) -> Option<String> {
-        self.0.name(scope).map(str::to_string)
+    #[wasm_bindgen(getter)]
+    pub fn reason(&self) -> Option<String> {
+        let place = self.0.reason();
+        (place >= 0.0).then(|| Boundary::reasons().into_iter().nth(place as usize)).flatten()
     }
 
-    pub fn reasons() -> Vec<String> {
-        Boundary::reasons()
+    #[wasm_bindgen(getter, js_name = reasonScope)]
+    pub fn reason_scope(&self) -> Option<String> {
+        self.0.name(self.0.reason_scope()).map(str::to_string)
     }
 
     /// The place of the outcome in [`boundary::Settled`].
-    pub fn settle(
+    pub fn settle_plain(
         &mut self,
         now: f64,
         ticket: f64,
@@ -90,7 +94,7 @@ impl WasmEngine {
     }
 
     /// Throws a list of `[path, want, got]`.
-    pub fn configure(&mut self, now: f64, scope: f64, partial: JsValue) -> Result<(), JsValue> {
+    pub fn configure_scope(&mut self, now: f64, scope: f64, partial: JsValue) -> Result<(), JsValue> {
         self.0.configure(now, scope, value(&partial)).map_err(problems)
     }
 
@@ -98,7 +102,7 @@ impl WasmEngine {
         given(&self.0.take_notices())
     }
 
-    pub fn stats(&self, now: f64) -> Given {
+    pub fn all_stats(&self, now: f64) -> Given {
         given(&self.0.stats(now))
     }
 
@@ -112,12 +116,14 @@ impl WasmEngine {
     }
 }
 
-/// Methods of [`Boundary`] as they are, in three kinds by what comes first.
+/// Methods of [`Boundary`], each with its name in JavaScript, in three kinds by what comes first.
 macro_rules! forward {
-    ($first:ident: $($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)*) => {
+    ($first:ident:
+        $($(#[$meta:meta])* $js:ident = fn $name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)*) => {
         #[wasm_bindgen]
         impl WasmEngine {
-            $($(#[$meta])* pub fn $name(&mut self, $($arg: $type),*) $(-> $out)? {
+            $(#[wasm_bindgen(js_name = $js)] $(#[$meta])*
+            pub fn $name(&mut self, $($arg: $type),*) $(-> $out)? {
                 $first(self);
                 self.0.$name($($arg),*)
             })*
@@ -126,55 +132,57 @@ macro_rules! forward {
 }
 
 forward! { at_once:
-    fn scope(name: &str) -> f64;
-    fn find(name: &str) -> f64;
-    fn keep_alive(scope: f64) -> bool;
-    fn release(scope: f64);
-    fn scopes() -> f64;
+    scope_of = fn scope(name: &str) -> f64;
+    find = fn find(name: &str) -> f64;
+    keepAlive = fn keep_alive(scope: f64) -> bool;
+    release = fn release(scope: f64);
     #[wasm_bindgen(getter)]
-    fn wake_at() -> f64;
+    scopes = fn scopes() -> f64;
     #[wasm_bindgen(getter)]
-    fn reason() -> f64;
+    wakeAt = fn wake_at() -> f64;
     #[wasm_bindgen(getter)]
-    fn reason_scope() -> f64;
+    askedMs = fn asked_ms() -> f64;
+    crawl_delay = fn crawl_delay(now: f64, scope: f64, ms: f64) -> f64;
+    left = fn left(now: f64, ticket: f64);
+    cancel = fn cancel(now: f64, ticket: f64);
+    prioritize = fn prioritize(now: f64, ticket: f64, priority: f64);
+    peek_at = fn peek(now: f64, scopes: &[f64], costs: &[f64]) -> f64;
+    hold = fn hold(now: f64, scope: f64, ms: f64);
+    adjust_cost = fn adjust(now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool;
+    pause_scope = fn pause(now: f64, scope: f64);
+    resume_scope = fn resume(now: f64, scope: f64);
+    reset = fn reset(now: f64, scope: f64);
+    pause_all = fn pause_all(paused: bool);
     #[wasm_bindgen(getter)]
-    fn asked_ms() -> f64;
-    fn crawl_delay(now: f64, scope: f64, ms: f64) -> f64;
-    fn left(now: f64, ticket: f64);
-    fn cancel(now: f64, ticket: f64);
-    fn prioritize(now: f64, ticket: f64, priority: f64);
-    fn peek(now: f64, scopes: &[f64], costs: &[f64]) -> f64;
-    fn hold(now: f64, scope: f64, ms: f64);
-    fn adjust(now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool;
-    fn pause(now: f64, scope: f64);
-    fn resume(now: f64, scope: f64);
-    fn reset(now: f64, scope: f64);
-    fn pause_all(paused: bool);
-    fn waiting() -> f64;
-    fn in_flight() -> f64;
-    fn warn_threshold() -> f64;
-    fn watch(level: u32);
+    waiting = fn waiting() -> f64;
     #[wasm_bindgen(getter)]
-    fn has_notices() -> bool;
+    inFlight = fn in_flight() -> f64;
     #[wasm_bindgen(getter)]
-    fn refused_ms() -> f64;
+    warnThreshold = fn warn_threshold() -> f64;
+    watch = fn watch(level: u32);
     #[wasm_bindgen(getter)]
-    fn refused_path() -> Option<String>;
+    hasNotices = fn has_notices() -> bool;
+    #[wasm_bindgen(getter)]
+    refused_ms = fn refused_ms() -> f64;
+    #[wasm_bindgen(getter)]
+    refused_path = fn refused_path() -> Option<String>;
 }
 
 forward! { with_room:
-    fn intern(name: &str) -> f64;
-    fn submit(now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64;
-    fn submit_many(now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64) -> f64;
-    fn submit_again(now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64, waited_ms: f64) -> f64;
-    fn route(now: f64, ticket: f64, method: &str, url: &str);
+    intern = fn intern(name: &str) -> f64;
+    submit_one = fn submit(now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64;
+    submit_many = fn submit_many(now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64) -> f64;
+    submit_again = fn submit_again(
+        now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64, waited_ms: f64) -> f64;
+    route = fn route(now: f64, ticket: f64, method: &str, url: &str);
 }
 
 forward! { with_seed:
-    fn adopt(now: f64, scopes: &[f64], costs: &[f64], priority: f64, waited_ms: f64, sent_ago_ms: f64) -> f64;
-    fn send_at_once(now: f64, scope: f64, cost: f64, priority: f64) -> f64;
-    fn send_many_at_once(now: f64, scopes: &[f64], costs: &[f64], priority: f64) -> f64;
-    fn poll(now: f64) -> f64;
+    adopt_sent = fn adopt(
+        now: f64, scopes: &[f64], costs: &[f64], priority: f64, waited_ms: f64, sent_ago_ms: f64) -> f64;
+    send_at_once = fn send_at_once(now: f64, scope: f64, cost: f64, priority: f64) -> f64;
+    send_many_at_once = fn send_many_at_once(now: f64, scopes: &[f64], costs: &[f64], priority: f64) -> f64;
+    poll = fn poll(now: f64) -> f64;
 }
 
 fn at_once(_: &mut WasmEngine) {}
