@@ -5,7 +5,7 @@
 
 use std::{convert::Infallible, hint::black_box, num::NonZeroU32, time::Duration};
 
-use autothrottle_tower::{Target, Throttle, Told};
+use autothrottle_tower::{Outcome, Target, Throttle};
 use governor::{Quota, RateLimiter};
 use http::{Request, Response};
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn run() {
     let mut layered = ServiceBuilder::new().layer(open.clone()).service(service_fn(answer));
     measure("Throttle, a layer", async || layered.ready().await.unwrap().call(get()).await).await;
     let scope = Target::scope("a.example");
-    let ok = Told::Response { status: 200, headers: None };
+    let ok = Outcome::Response { status: 200, headers: None };
     measure("Throttle, a scope", async || open.acquire(&scope).await.unwrap().settle(&ok)).await;
     let url = "https://a.example/items";
     measure("Throttle, a URL", async || open.acquire(url).await.unwrap().settle(&ok)).await;

@@ -11,7 +11,7 @@ use http::HeaderMap;
 
 /// What came back, as far as a throttle hears it.
 #[derive(Clone, Copy, Debug)]
-pub enum Told<'a> {
+pub enum Outcome<'a> {
     /// A response.
     Response {
         /// Its status.
@@ -29,27 +29,27 @@ pub enum Told<'a> {
 /// your function.
 pub trait Answer {
     /// What the throttle hears.
-    fn told(&self) -> Told<'_>;
+    fn outcome(&self) -> Outcome<'_>;
 }
 
 impl<B> Answer for http::Response<B> {
-    fn told(&self) -> Told<'_> {
-        Told::Response { status: self.status().as_u16(), headers: Some(self.headers()) }
+    fn outcome(&self) -> Outcome<'_> {
+        Outcome::Response { status: self.status().as_u16(), headers: Some(self.headers()) }
     }
 }
 
-impl Answer for Told<'_> {
-    fn told(&self) -> Told<'_> {
+impl Answer for Outcome<'_> {
+    fn outcome(&self) -> Outcome<'_> {
         *self
     }
 }
 
 /// An error is a connection that failed, or a timeout where one of its sources says so.
 impl<T: Answer, E: StdError + 'static> Answer for Result<T, E> {
-    fn told(&self) -> Told<'_> {
+    fn outcome(&self) -> Outcome<'_> {
         match self {
-            Ok(answer) => answer.told(),
-            Err(error) => Told::Failed(failure_of(error)),
+            Ok(answer) => answer.outcome(),
+            Err(error) => Outcome::Failed(failure_of(error)),
         }
     }
 }

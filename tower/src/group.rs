@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 
 use autothrottle::{
     BudgetStats, Config, ConfigError, Effective, Instant, Reason, ScopeStats, Span, Stats, Ticket, Value,
-    boundary::{Outcome, push_field},
+    boundary::{self, push_field},
 };
 use autothrottle_shared::{Ask, Effect, MemberId, Order, Refusal, Settings, Shared, Status};
 use tokio::sync::{mpsc, watch};
 
-use crate::{Error, Target, Told, answer::wall_ms, heard::Heard, way::Way};
+use crate::{Error, Outcome, Target, answer::wall_ms, heard::Heard, way::Way};
 
 pub(crate) struct Group {
     machine: Shared,
@@ -56,13 +56,13 @@ impl Group {
         self.machine.left(now, number(ticket));
     }
 
-    pub fn settle(&mut self, now: Instant, ticket: Ticket, told: Told<'_>, latency_ms: f64) {
+    pub fn settle(&mut self, now: Instant, ticket: Ticket, outcome: Outcome<'_>, latency_ms: f64) {
         let mut lines = String::new();
-        let answer = match told {
-            Told::Nothing => f64::NAN,
-            Told::Failed(autothrottle::Failure::Connection) => 0.0,
-            Told::Failed(autothrottle::Failure::Timeout) => 1.0,
-            Told::Response { status, headers } => {
+        let answer = match outcome {
+            Outcome::Nothing => f64::NAN,
+            Outcome::Failed(autothrottle::Failure::Connection) => 0.0,
+            Outcome::Failed(autothrottle::Failure::Timeout) => 1.0,
+            Outcome::Response { status, headers } => {
                 let fields = headers.into_iter().flatten();
                 for (name, value) in fields.filter_map(|(name, value)| Some((name, value.to_str().ok()?))) {
                     push_field(&mut lines, name.as_str(), value);
@@ -71,7 +71,11 @@ impl Group {
             }
         };
         let wall_ms = wall_ms().unwrap_or(f64::NAN);
-        let outcome = Outcome { lines: &lines, wall_ms, ..Outcome::new(answer, latency_ms, f64::NAN, 0) };
+        let outcome = boundary::Outcome {
+            lines: &lines,
+            wall_ms,
+            ..boundary::Outcome::new(answer, latency_ms, f64::NAN, 0)
+        };
         self.machine.settle(now, number(ticket), &outcome);
     }
 

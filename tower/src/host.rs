@@ -10,7 +10,7 @@ use autothrottle_shared::Order as Orders;
 
 #[cfg(feature = "_shared")]
 use crate::group::Group;
-use crate::{Error, Target, Told, answer::hints_of};
+use crate::{Error, Outcome, Target, answer::hints_of};
 
 pub(crate) enum Host {
     Own(Box<Engine>),
@@ -100,11 +100,11 @@ impl Host {
     }
 
     /// A request that left ended. The latency is from its send to the answer.
-    pub fn settle(&mut self, now: Instant, ticket: Ticket, told: Told<'_>, latency_ms: f64) {
+    pub fn settle(&mut self, now: Instant, ticket: Ticket, outcome: Outcome<'_>, latency_ms: f64) {
         match self {
-            Self::Own(engine) => engine.settle(now, ticket, &feedback_of(told, latency_ms)),
+            Self::Own(engine) => engine.settle(now, ticket, &feedback_of(outcome, latency_ms)),
             #[cfg(feature = "_shared")]
-            Self::Group(group) => group.settle(now, ticket, told, latency_ms),
+            Self::Group(group) => group.settle(now, ticket, outcome, latency_ms),
         }
     }
 
@@ -231,11 +231,11 @@ fn refused(engine: &Engine, error: SubmitError) -> Error {
     }
 }
 
-fn feedback_of(told: Told<'_>, latency_ms: f64) -> Feedback {
-    match told {
-        Told::Nothing => Feedback::IGNORED,
-        Told::Failed(failure) => Feedback { answer: Answer::Failed(failure), ..Feedback::IGNORED },
-        Told::Response { status, headers } => {
+fn feedback_of(outcome: Outcome<'_>, latency_ms: f64) -> Feedback {
+    match outcome {
+        Outcome::Nothing => Feedback::IGNORED,
+        Outcome::Failed(failure) => Feedback { answer: Answer::Failed(failure), ..Feedback::IGNORED },
+        Outcome::Response { status, headers } => {
             let hint = headers.map(|headers| Hint::of(&hints_of(status, headers))).unwrap_or_default();
             Feedback { latency_ms: Some(latency_ms), hint, ..Feedback::response(status) }
         }

@@ -10,7 +10,7 @@ use std::{
 use http::{Request, Response, header::HOST};
 use tower::{Layer, Service, ServiceExt};
 
-use crate::{Error, Target, Throttle, Told, answer::failure_of};
+use crate::{Error, Outcome, Target, Throttle, answer::failure_of};
 
 /// The error of a service below, or [`Error`] where the request could never leave.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -68,7 +68,7 @@ where
             let answer = inner.oneshot(request).await.map_err(Into::into);
             match &answer {
                 Ok(response) => permit.settle(response),
-                Err(error) => permit.settle(&Told::Failed(failure_of(&**error))),
+                Err(error) => permit.settle(&Outcome::Failed(failure_of(&**error))),
             };
             answer
         })

@@ -60,7 +60,7 @@ mod throttle;
 #[cfg(feature = "_shared")]
 mod way;
 
-pub use answer::{Answer, Told};
+pub use answer::{Answer, Outcome};
 pub use autothrottle::{ConfigError, Failure, Reason, ScopeStats, Stats};
 #[cfg(feature = "_shared")]
 pub use autothrottle_shared::{Offline, Role, Status};

@@ -4,7 +4,7 @@ use autothrottle::{Cost, Span, Ticket};
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
-    Answer, Error, Target, Told,
+    Answer, Error, Outcome, Target,
     host::Entered,
     throttle::{Granted, Throttle},
 };
@@ -132,18 +132,18 @@ impl Permit {
         self.sent_at
     }
 
-    /// Tells the throttle how the request ended: a response, an error, or [`Told`]. What it gives corrects the
-    /// cost.
+    /// Tells the throttle how the request ended: a response, an error, or [`Outcome`]. What it gives corrects
+    /// the cost.
     pub fn settle(mut self, answer: &impl Answer) -> Charge {
-        self.end(answer.told());
+        self.end(answer.outcome());
         let target = self.target.take();
         Charge { throttle: self.throttle.clone(), sent_at: self.sent_at, target }
     }
 
-    fn end(&mut self, told: Told<'_>) {
+    fn end(&mut self, outcome: Outcome<'_>) {
         if let Some(ticket) = self.ticket.take() {
             let latency_ms = self.sent_at.elapsed().as_secs_f64() * 1000.0;
-            self.throttle.with(|host, now| host.settle(now, ticket, told, latency_ms));
+            self.throttle.with(|host, now| host.settle(now, ticket, outcome, latency_ms));
         }
     }
 }
@@ -151,7 +151,7 @@ impl Permit {
 /// It gives the slot back and changes no pace.
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.end(Told::Nothing);
+        self.end(Outcome::Nothing);
     }
 }
 

@@ -5,11 +5,11 @@ use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 
-use crate::{Answer, Target, Throttle, Told};
+use crate::{Answer, Outcome, Target, Throttle};
 
 impl Answer for Response {
-    fn told(&self) -> Told<'_> {
-        Told::Response { status: self.status().as_u16(), headers: Some(self.headers()) }
+    fn outcome(&self) -> Outcome<'_> {
+        Outcome::Response { status: self.status().as_u16(), headers: Some(self.headers()) }
     }
 }
 
@@ -30,7 +30,7 @@ impl Middleware for Throttle {
         let answer = next.run(request, extensions).await;
         match &answer {
             Ok(response) => drop(permit.settle(response)),
-            Err(Error::Reqwest(error)) => drop(permit.settle(&told(error))),
+            Err(Error::Reqwest(error)) => drop(permit.settle(&outcome_of(error))),
             // Another middleware's error is no news of the server.
             Err(Error::Middleware(_)) => drop(permit),
         }
@@ -38,12 +38,12 @@ impl Middleware for Throttle {
     }
 }
 
-fn told(error: &reqwest::Error) -> Told<'static> {
+fn outcome_of(error: &reqwest::Error) -> Outcome<'static> {
     if error.is_timeout() {
-        Told::Failed(Failure::Timeout)
+        Outcome::Failed(Failure::Timeout)
     } else if error.is_connect() || error.is_request() {
-        Told::Failed(Failure::Connection)
+        Outcome::Failed(Failure::Connection)
     } else {
-        Told::Nothing
+        Outcome::Nothing
     }
 }

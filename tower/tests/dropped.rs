@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use autothrottle_tower::{Retry, Throttle, Told};
+use autothrottle_tower::{Outcome, Retry, Throttle};
 use http::{Request, Response};
 use serde_json::{Value, json};
 use tokio::{
@@ -112,7 +112,7 @@ async fn a_permit() {
         Box::pin(async move {
             let permit = throttle.acquire(PAGE).await.unwrap();
             yield_now().await;
-            permit.settle(&Told::Nothing);
+            permit.settle(&Outcome::Nothing);
             yield_now().await;
         })
     })
@@ -197,7 +197,7 @@ async fn a_permit_of_a_group() {
             Box::pin(async move {
                 let permit = throttle.acquire(PAGE).await.unwrap();
                 yield_now().await;
-                permit.settle(&Told::Nothing);
+                permit.settle(&Outcome::Nothing);
             })
         })
         .await;

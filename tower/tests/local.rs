@@ -13,12 +13,12 @@ use std::{
     time::Duration,
 };
 
-use autothrottle_tower::{Error, Local, Offline, Role, Throttle, Told};
+use autothrottle_tower::{Error, Local, Offline, Outcome, Role, Throttle};
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
 const PAGE: &str = "https://a.example/";
-const OK: Told<'_> = Told::Response { status: 200, headers: None };
+const OK: Outcome<'_> = Outcome::Response { status: 200, headers: None };
 /// Where `name` lies, as Node names it.
 const CRAWL: &str = "crawl-1e565680";
 

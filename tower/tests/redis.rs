@@ -11,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-use autothrottle_tower::{Error, Offline, Redis, Role, Throttle, Told};
+use autothrottle_tower::{Error, Offline, Outcome, Redis, Role, Throttle};
 use redis::Client;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
 const PAGE: &str = "https://a.example/";
-const OK: Told<'_> = Told::Response { status: 200, headers: None };
+const OK: Outcome<'_> = Outcome::Response { status: 200, headers: None };
 
 /// A server of the test's own, which keeps no data.
 struct Server {

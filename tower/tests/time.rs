@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use autothrottle_tower::{Error, Target, Throttle, Told};
+use autothrottle_tower::{Error, Outcome, Target, Throttle};
 use http::Response;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep, timeout};
@@ -68,7 +68,7 @@ async fn an_error_is_a_connection_that_failed_and_steps_back() {
     let failed = async || Err::<Response<()>, _>(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
     assert!(throttle.run(PAGE, failed).await.unwrap().is_err());
     let start = Instant::now();
-    throttle.acquire(PAGE).await.unwrap().settle(&Told::Nothing);
+    throttle.acquire(PAGE).await.unwrap().settle(&Outcome::Nothing);
     assert_eq!(start.elapsed().as_millis(), 1000);
     assert_eq!(throttle.scope_stats("a.example").unwrap().backoff_step, 1);
 }
@@ -135,12 +135,12 @@ async fn tokens_are_corrected_after_the_answer() {
     let throttle = Throttle::new(json!({ "delay": 0, "scopes": { "tokens": tokens } })).unwrap();
     let call = |cost| Target::scope("calls").and("tokens", cost);
     let start = Instant::now();
-    let mut first = throttle.acquire(call(1000.0)).await.unwrap().settle(&Told::Nothing);
+    let mut first = throttle.acquire(call(1000.0)).await.unwrap().settle(&Outcome::Nothing);
     // It cost 7000: of a bucket of 6000 a thousand is owed.
     first.adjust("tokens", 7000.0).unwrap();
     let second = throttle.acquire(call(500.0)).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(15), "1500 of 100 a second");
-    let mut second = second.settle(&Told::Nothing);
+    let mut second = second.settle(&Outcome::Nothing);
     second.adjust("tokens", 0.0).unwrap();
     drop(throttle.acquire(call(500.0)).await.unwrap());
     assert_eq!(start.elapsed(), Duration::from_secs(15), "what was not spent came back");

@@ -3,7 +3,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap, fs, rc::Rc, time::Duration};
 
-use autothrottle_tower::{Failure, Permit, Target, Throttle, Told};
+use autothrottle_tower::{Failure, Outcome, Permit, Target, Throttle};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::{
     task::{JoinHandle, LocalSet, yield_now},
@@ -81,7 +81,7 @@ async fn play(trace: &str) -> Vec<String> {
                     let serve = played.serve.borrow().clone();
                     if let Some((latency, status, headers)) = serve {
                         sleep(latency).await;
-                        permit.settle(&Told::Response { status, headers: Some(&headers) });
+                        permit.settle(&Outcome::Response { status, headers: Some(&headers) });
                     } else {
                         played.permits.borrow_mut().insert(name, permit);
                     }
@@ -93,9 +93,9 @@ async fn play(trace: &str) -> Vec<String> {
                 let Some(permit) = played.permits.borrow_mut().remove(words[1]) else { continue };
                 let (status, headers) = told(line);
                 match (line.contains("status="), line.contains(" error")) {
-                    (true, _) => permit.settle(&Told::Response { status, headers: Some(&headers) }),
-                    (false, true) => permit.settle(&Told::Failed(Failure::Connection)),
-                    (false, false) => permit.settle(&Told::Nothing),
+                    (true, _) => permit.settle(&Outcome::Response { status, headers: Some(&headers) }),
+                    (false, true) => permit.settle(&Outcome::Failed(Failure::Connection)),
+                    (false, false) => permit.settle(&Outcome::Nothing),
                 };
             }
             "serve" => {

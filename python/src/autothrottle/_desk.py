@@ -26,7 +26,7 @@ from ._convert import Converted, convert_scope, make_engine
 from ._events import CancelEvent, Events, Notices, RequestEvent, SettleEvent
 from ._managers import Handles, ManagedScopes
 from ._native import Engine
-from ._outcome import NOTHING, Told, engine_words, is_status
+from ._outcome import NOTHING, Outcome, engine_words, is_status
 from ._permit import Charge, Permit, Verdict, Wait, Waiting, permits_around
 from ._scopes import Scopes, named_scopes, unmet
 from ._state import Settled
@@ -214,7 +214,7 @@ class Desk:
 
     @locked
     def end(
-        self, permit: Permit, told: Told, wait: Wait | None = None, is_repeatable: bool = True
+        self, permit: Permit, outcome: Outcome, wait: Wait | None = None, is_repeatable: bool = True
     ) -> Verdict:
         """Where every request ends. Its permit was taken. With ``wait`` it may be sent again."""
         now = self.clock.now()
@@ -224,16 +224,16 @@ class Desk:
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
-        self._unheard.ended(permit, told)
+        self._unheard.ended(permit, outcome)
         if self.budgets.are_there:
             self.budgets.ends(permit, now)
         try:
-            if told is NOTHING:
+            if outcome is NOTHING:
                 settled = self.engine.settle(now, ticket)
             else:
-                costs = {} if told.cost is None else permit.charge.checked(told.cost)
+                costs = {} if outcome.cost is None else permit.charge.checked(outcome.cost)
                 latency = now - permit.charge.sent
-                what, more = engine_words(told, names, latency, self.clock, self.header_maps, self.handle)
+                what, more = engine_words(outcome, names, latency, self.clock, self.header_maps, self.handle)
                 if costs or more:
                     permit.charge.adjust(self, now, {**costs, **more})
                 status, latency = what.get("status"), what.get("latency")
@@ -242,22 +242,24 @@ class Desk:
         except Exception as error:
             failure = error
             # What is wrong with the rest of an answer does not make its status unheard.
-            is_slip = isinstance(error, (TypeError, ValueError)) and is_status(told.status)
-            settled = self.engine.settle(now, ticket, status=told.status if is_slip else None)
+            is_slip = isinstance(error, (TypeError, ValueError)) and is_status(outcome.status)
+            settled = self.engine.settle(now, ticket, status=outcome.status if is_slip else None)
         verdict: Verdict = "over"
         waiting: Waiting | None = None
         if settled.outcome != "over":
             verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
         for heard in self.events.ends:
-            heard(names[0], status, told.error)
+            heard(names[0], status, outcome.error)
         if self.events.settle:
             took = None if latency is None else latency / NANOS
-            event = SettleEvent("settle", ticket, permit.target, names, now / NANOS, status, told.error, took)
+            event = SettleEvent(
+                "settle", ticket, permit.target, names, now / NANOS, status, outcome.error, took
+            )
             self.events.tell(event)
         try:
-            has_headers = told.headers is not None
-            self.notices.after_answer(status, told.error, latency, self._handles.answered, has_headers)
+            has_headers = outcome.headers is not None
+            self.notices.after_answer(status, outcome.error, latency, self._handles.answered, has_headers)
         except Exception as error:
             failure = failure or error
         if waiting is not None and failure is not None:

@@ -180,7 +180,7 @@ class Events:
         self.waits: list[Callable[[Waiting], object]] = []
         """They hear of each request that begins to wait: what leaves at once is free of cost to them."""
         self.ends: list[Callable[[str, int | None, BaseException | None], object]] = []
-        """Told of each request that ended, without an event: its first scope, status and error."""
+        """Outcome of each request that ended, without an event: its first scope, status and error."""
 
     @property
     def is_stall_heard(self) -> bool:

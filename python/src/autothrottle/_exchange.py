@@ -20,7 +20,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from ._clock import NANOS, Clock, nanos
 from ._desk import Desk
 from ._hooks import RobotsRules, ScopeRequest, ask, checked_backoffs, hints_of, span_of
-from ._outcome import NOTHING, Told, answer_in, failure_of
+from ._outcome import NOTHING, Outcome, answer_in, failure_of
 from ._permit import Begun, Permit, Wait, Waiting
 from ._requests import RequestOptions, Settings, seconds_of, wait_of
 from .errors import BodyNotReplayableError, DisallowedError, RetryAfterTooLongError
@@ -89,7 +89,7 @@ async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Excha
     permit = await core._enter(request, options.get("scopes"), _first_wait(settings, call))
     while True:
         response: R | None = None
-        told = NOTHING
+        outcome = NOTHING
         try:
             try:
                 sent = Begun(call.send(), permit.begun)
@@ -97,22 +97,22 @@ async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Excha
             except Exception as error:
                 if failure_of(error) is None:
                     raise
-                told = Told(error=error)
-                told.scopes = await _asked_about_error(core, error, request, permit)
+                outcome = Outcome(error=error)
+                outcome.scopes = await _asked_about_error(core, error, request, permit)
                 if left == 0:
                     raise
-                verdict = _end(desk, permit, told, _wait_again(core, options, start), call.is_replayable())
+                verdict = _end(desk, permit, outcome, _wait_again(core, options, start), call.is_replayable())
                 if verdict == "again":
                     raise BodyNotReplayableError() from error
                 if not isinstance(verdict, Waiting):
                     raise
             else:
-                told = _told_by(core, response, permit, options)
-                await _ask_about(core, response, request, permit, told)
-                status = told.status or 0
+                outcome = _outcome_of(core, response, permit, options)
+                await _ask_about(core, response, request, permit, outcome)
+                status = outcome.status or 0
                 if left == 0 or status < 400:
-                    return _answered(core, call, response, permit, told)
-                verdict = _end(desk, permit, told, _wait_again(core, options, start), call.is_replayable())
+                    return _answered(core, call, response, permit, outcome)
+                verdict = _end(desk, permit, outcome, _wait_again(core, options, start), call.is_replayable())
                 if verdict == "over":
                     return Exchanged(response, None)
                 if verdict == "again":
@@ -121,7 +121,7 @@ async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Excha
                     asked = (desk.asked or 0) / NANOS
                     raise RetryAfterTooLongError(asked, settings.max_retry_after, response)
         except BaseException as error:
-            permit.tell(told)
+            permit.tell(outcome)
             if response is not None and getattr(error, "response", None) is not response:
                 await _discarded(call, response)
             raise
@@ -131,22 +131,22 @@ async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Excha
         permit = await core._wait(verdict)
 
 
-def _end(desk: Desk, permit: Permit, told: Told, wait: Wait, is_replayable: bool) -> Any:
+def _end(desk: Desk, permit: Permit, outcome: Outcome, wait: Wait, is_replayable: bool) -> Any:
     permit.take()
-    return desk.end(permit, told, wait, is_replayable)
+    return desk.end(permit, outcome, wait, is_replayable)
 
 
-def _answered(core: Core, call: Call[R], response: R, permit: Permit, told: Told) -> Exchanged[R]:
+def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: Outcome) -> Exchanged[R]:
     """The answer goes out; its slots come back now, or when its body is over."""
-    place = place_of(call.request.url, told.headers) if told.status in _REDIRECTS else None
+    place = place_of(call.request.url, outcome.headers) if outcome.status in _REDIRECTS else None
     if place is None and core._settings.is_held_by_body:
 
         def release(error: BaseException | None) -> None:
             failed = error is not None and failure_of(error) is not None
-            permit.tell(Told(error=error) if failed else told)
+            permit.tell(Outcome(error=error) if failed else outcome)
 
         return Exchanged(response, release)
-    permit.tell(told)
+    permit.tell(outcome)
     asked = core._desk.asked
     if place is not None:
         _next_hop.set((place, asked) if asked else None)
@@ -194,18 +194,20 @@ async def _discarded(call: Call[R], response: R) -> None:
         return
 
 
-def _told_by(core: Core, response: Any, permit: Permit, options: RequestOptions) -> Told:
+def _outcome_of(core: Core, response: Any, permit: Permit, options: RequestOptions) -> Outcome:
     """What an answer says by itself. A hook that fails afterwards takes no part of it back."""
     answer = answer_in(response)
     if answer is None:
         raise TypeError(f"want a response with a status; got {response!r:.60}")
     latency = (core._clock.now() - permit.charge.sent) / NANOS
-    told = Told(answer.status, answer.headers, latency=latency)
-    told.adjust_delay = options.get("adjust_delay", True)
-    return told
+    outcome = Outcome(answer.status, answer.headers, latency=latency)
+    outcome.adjust_delay = options.get("adjust_delay", True)
+    return outcome
 
 
-async def _ask_about(core: Core, response: Any, request: ScopeRequest, permit: Permit, told: Told) -> None:
+async def _ask_about(
+    core: Core, response: Any, request: ScopeRequest, permit: Permit, outcome: Outcome
+) -> None:
     """What the hooks know better than status and headers."""
     settings = core._settings
     hints = await _hook(core, "get_hints", request, permit, settings.get_hints, response)
@@ -214,10 +216,10 @@ async def _ask_about(core: Core, response: Any, request: ScopeRequest, permit: P
         span_of("get_response_delay", "delay", delay)
         hints = {**(hints or {}), "delay": delay}
     hints_of("get_hints", hints)
-    told.hints = hints
+    outcome.hints = hints
     asked = settings.get_response_backoff
     backoffs = await _hook(core, "get_response_backoff", request, permit, asked, response, request)
-    told.scopes = checked_backoffs("get_response_backoff", backoffs, permit.scopes)
+    outcome.scopes = checked_backoffs("get_response_backoff", backoffs, permit.scopes)
 
 
 async def _asked_about_error(core: Core, error: Exception, request: ScopeRequest, permit: Permit) -> Any:

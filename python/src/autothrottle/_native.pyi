@@ -24,12 +24,12 @@ from ._state import (
     Hints,
     HintsRead,
     Notice,
-    Outcome,
     Peek,
     Robots,
     ScopeOutcome,
     ScopeStats,
     Settled,
+    SettledKind,
     Stats,
     Watching,
 )
@@ -201,7 +201,7 @@ class Engine:
         what that engine needs for ``settle_told``. Changes no state. Takes the outcome as ``settle`` does.
         """
 
-    def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> Outcome:
+    def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> SettledKind:
         """``settle`` with what the ``digest`` of another engine says."""
 
     def route(self, now: int, ticket: int, method: str, url: str) -> None:

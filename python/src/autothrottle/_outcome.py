@@ -145,7 +145,7 @@ def failure_of(error: BaseException) -> Failure | None:
 
 
 @dataclass(slots=True)
-class Told:
+class Outcome:
     """How a request ended, for ``settle``. Without a status and an error no pace changes."""
 
     status: int | None = None
@@ -166,26 +166,26 @@ class Told:
         return self.error is not None or self.status == 429 or (self.status or 0) >= 500
 
 
-NOTHING = Told()
+NOTHING = Outcome()
 """The slots come back, and no pace changes."""
 
 
-def told_by_result(result: object) -> Told:
+def outcome_of_result(result: object) -> Outcome:
     """What a function's result says."""
     answer = answer_in(result)
-    return NOTHING if answer is None else Told(answer.status, answer.headers)
+    return NOTHING if answer is None else Outcome(answer.status, answer.headers)
 
 
-def told_by_error(error: BaseException) -> Told:
+def outcome_of_error(error: BaseException) -> Outcome:
     """What a function's error says. Its bugs, and a cancelled task, say no word about the server."""
     answer = answer_in_error(error)
     if answer is not None:
-        return Told(answer.status, answer.headers)
-    return NOTHING if failure_of(error) is None else Told(error=error)
+        return Outcome(answer.status, answer.headers)
+    return NOTHING if failure_of(error) is None else Outcome(error=error)
 
 
 def engine_words(
-    told: Told,
+    outcome: Outcome,
     scopes: Sequence[str],
     latency: int,
     clock: Clock,
@@ -195,7 +195,7 @@ def engine_words(
     """An outcome in the engine's own form, and the costs that it names by scope, all checked. Changes no
     state, so that the engine gets all of it or no part.
     """
-    status, headers, error = told.status, told.headers, told.error
+    status, headers, error = outcome.status, outcome.headers, outcome.error
     if status is None and error is not None:
         answer = answer_in_error(error)
         if answer is not None:
@@ -207,23 +207,23 @@ def engine_words(
         what = {"status": status, "latency": latency}
     elif error is not None:
         failure = failure_of(error)
-        if failure is None and told.is_blamed and _may_be_the_servers(error):
+        if failure is None and outcome.is_blamed and _may_be_the_servers(error):
             failure = "connection"
         what["failure"] = failure
-    if told.latency is not None:
-        what["latency"] = nanos("latency", told.latency)
+    if outcome.latency is not None:
+        what["latency"] = nanos("latency", outcome.latency)
     if headers is not None:
         what["headers"] = headers
         what["wall"] = clock.wall()
         if header_maps:
             what["header_map"] = next((header_maps[name] for name in scopes if name in header_maps), None)
-    if told.hints is not None:
-        what["hints"] = hints_of("settle", told.hints)
-    if told.backoff is not None:
-        what["backoff"] = told.backoff
-    if not told.adjust_delay:
+    if outcome.hints is not None:
+        what["hints"] = hints_of("settle", outcome.hints)
+    if outcome.backoff is not None:
+        what["backoff"] = outcome.backoff
+    if not outcome.adjust_delay:
         what["adjust_delay"] = False
-    backoffs = checked_backoffs("settle", told.scopes, scopes)
+    backoffs = checked_backoffs("settle", outcome.scopes, scopes)
     if backoffs is None:
         return what, {}
     is_refusal = error is not None or (status or 0) >= 400

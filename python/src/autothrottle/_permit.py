@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias,
 from ._clock import NANOS, Alarm, Clock
 from ._hooks import Backoffs, SomeHints
 from ._native import Engine
-from ._outcome import NOTHING, Told, answer_in, checked_costs, fields_of, told_by_error
+from ._outcome import NOTHING, Outcome, answer_in, checked_costs, fields_of, outcome_of_error
 from .errors import ClosedError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Giver(Protocol):
     def cancel(self, alarm: Alarm) -> None: ...
     def adjust(self, permit: Permit, cost: float | Mapping[str, float]) -> None: ...
     def end(
-        self, permit: Permit, told: Told, wait: Wait | None = None, is_repeatable: bool = True
+        self, permit: Permit, outcome: Outcome, wait: Wait | None = None, is_repeatable: bool = True
     ) -> Verdict: ...
     def handle(self, name: str) -> int: ...
     def lose(self, ticket: int, scopes: tuple[str, ...]) -> None: ...
@@ -233,7 +233,7 @@ class Permit:
             typed, headers = headers, fields_of(headers)
             if headers is None:
                 slip = f"headers: want a mapping, or names and values; got {typed!r:.60}"
-        self.tell(Told(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
+        self.tell(Outcome(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
         if slip is not None:
             raise TypeError(slip)
 
@@ -246,15 +246,15 @@ class Permit:
         """
         self._desk.adjust(self, cost)
 
-    def end(self, told: Told) -> None:
+    def end(self, outcome: Outcome) -> None:
         """Tells how it ended, once."""
         if self.take():
-            self.verdict = self._desk.end(self, told, self.again)
+            self.verdict = self._desk.end(self, outcome, self.again)
 
-    def tell(self, told: Told) -> None:
+    def tell(self, outcome: Outcome) -> None:
         """The same while its function runs: another attempt would hold slots that the function waits for."""
         if self.take():
-            self.verdict = self._desk.end(self, told, self.again, False)
+            self.verdict = self._desk.end(self, outcome, self.again, False)
             self.asked = self._desk.asked
 
     def give(self, target: object) -> Permit:
@@ -286,7 +286,7 @@ class Permit:
 
     def end_block(self, error: BaseException | None) -> None:
         """The end of the block that it was taken for."""
-        self.end(NOTHING if error is None else told_by_error(error))
+        self.end(NOTHING if error is None else outcome_of_error(error))
 
     def __enter__(self) -> Self:
         self._desk.by_hand.discard(self._ticket)

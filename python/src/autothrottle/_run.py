@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypedDict, TypeVar, cast
 
 from ._clock import NANOS
 from ._exchange import Core
-from ._outcome import Told, told_by_error, told_by_result
+from ._outcome import Outcome, outcome_of_error, outcome_of_result
 from ._permit import Permit, Wait, Waiting, around
 from ._requests import Settings
 from ._scopes import Scopes
@@ -59,9 +59,9 @@ async def run(
             with around(permit):
                 result = await core._call(call, permit, limit)
         except BaseException as error:
-            told = told_by_error(error)
-            _tell_of_retry(core, permit, told, retry)
-            permit.end(told)
+            outcome = outcome_of_error(error)
+            _tell_of_retry(core, permit, outcome, retry)
+            permit.end(outcome)
             permit = permit.heir or permit
             verdict = permit.verdict
             if not isinstance(error, Exception) and isinstance(verdict, Waiting):
@@ -69,9 +69,9 @@ async def run(
             if not isinstance(error, Exception) or verdict in (None, "over", "too-long"):
                 raise
         else:
-            told = told_by_result(result)
-            _tell_of_retry(core, permit, told, retry)
-            permit.end(told)
+            outcome = outcome_of_result(result)
+            _tell_of_retry(core, permit, outcome, retry)
+            permit.end(outcome)
             permit = permit.heir or permit
             verdict = permit.verdict
             if verdict == "too-long" and left > 0:
@@ -83,7 +83,7 @@ async def run(
         if isinstance(verdict, Waiting):
             permit = await core._wait(verdict)
         else:
-            # Told while the function ran: begins anew, not before the server asked for.
+            # Outcome while the function ran: begins anew, not before the server asked for.
             delay = 0 if permit.asked is None else permit.asked + NANOS
             anew = _wait_again(wait, core._clock.now() - start)._replace(delay=delay)
             permit = await core._enter(target, scopes, anew)
@@ -155,9 +155,9 @@ def _wait_again(wait: Wait, spent: int) -> Wait:
     return wait._replace(delay=0, timeout=timeout)
 
 
-def _tell_of_retry(core: Runner, permit: Permit, told: Told, retry: object) -> None:
+def _tell_of_retry(core: Runner, permit: Permit, outcome: Outcome, retry: object) -> None:
     """The throttle's own ``retry`` reaches what transports send, and not this."""
-    if retry is None and core._settings.retries and not permit.is_settled and told.is_refusal:
+    if retry is None and core._settings.retries and not permit.is_settled and outcome.is_refusal:
         what = "retry of the throttle is for requests of transports"
         core._desk.warn("no-effect", f"{what}: run, wrap and map take retry=True", key="retry")
 

@@ -21,7 +21,7 @@ Reason = Literal[
 ]
 """Why a request waits."""
 
-Outcome = Literal["unknown", "over", "again", "too-long"]
+SettledKind = Literal["unknown", "over", "again", "too-long"]
 Failure = Literal["connection", "timeout"]
 Robots = Literal["applied", "overruled", "ignored"]
 Watching = Literal["nothing", "changes", "answers"]
@@ -82,7 +82,7 @@ class Decision(NamedTuple):
 class Settled(NamedTuple):
     """What became of a request that was settled."""
 
-    outcome: Outcome
+    outcome: SettledKind
     """``over``; to be sent ``again``, its ticket waits anew; over as the server asks for a wait that is
     ``too-long`` (``retry.maxRetryAfter``); or the ticket was ``unknown``, and no state has changed."""
     asked: int | None

@@ -28,7 +28,7 @@ from weakref import WeakSet
 from ._clock import Alarm, Alarms
 from ._convert import python_path
 from ._events import Events, Notices, SharedEvent
-from ._outcome import Told
+from ._outcome import Outcome
 from ._permit import Giver, Permit, Wait, Waiting, around
 from ._stats import Stats
 from .errors import ClosedError, CostExceedsQuotaError, NestedError, QueueFullError
@@ -207,10 +207,10 @@ class Unheard:
         self._warn = warn
         self._counts: dict[str, int] = {}
 
-    def ended(self, permit: Permit, told: Told) -> None:
+    def ended(self, permit: Permit, outcome: Outcome) -> None:
         """A request ended."""
         counts = self._counts
-        if told.status is not None or told.error is not None or told.hints is not None:
+        if outcome.status is not None or outcome.error is not None or outcome.hints is not None:
             if counts:
                 for name in permit.scopes:
                     counts.pop(name, None)

@@ -19,7 +19,7 @@ from zlib import crc32
 from .._base import BaseThrottle
 from .._clock import NANOS
 from .._hooks import ScopeBackoff
-from .._outcome import NOTHING, Told, failure_of
+from .._outcome import NOTHING, Outcome, failure_of
 from .._permit import Permit
 from .._requests import current_options, wait_of
 from ..errors import ConfigError, Problem, ThrottleError
@@ -151,16 +151,18 @@ class Core:
     ) -> None:
         """A good answer, or one that says what is wrong with the request."""
         status, lock = response.status_code, self._throttle._desk.lock
-        told = Told(status, latency=latency, hints={}, scopes=permit.scopes[0] if status >= 500 else None)
+        outcome = Outcome(
+            status, latency=latency, hints={}, scopes=permit.scopes[0] if status >= 500 else None
+        )
         is_held = self._throttle._settings.is_held_by_body
         if not is_held:
-            permit.tell(told)
+            permit.tell(outcome)
         if call is None or budgets is None or status >= 400:
             if call is not None and budgets is not None:
                 with lock:
                     budgets.refused(call)
             if is_held:
-                what.watch(response, lambda _: None, lambda *_: permit.tell(told))
+                what.watch(response, lambda _: None, lambda *_: permit.tell(outcome))
             return
         known, kept = call, budgets
         encoding = response.headers.get("content-encoding", "").strip().lower()
@@ -177,7 +179,7 @@ class Core:
                     kept.wrote(known, body.input, body.written)
 
         def end(error: BaseException | None, is_read: bool) -> None:
-            permit.tell(told)
+            permit.tell(outcome)
             body.end()
             is_over = is_read and (not is_stream or known.asked.vendor == "gemini")
             is_whole = error is None and not body.is_broken and (body.is_whole or is_over)
@@ -220,14 +222,14 @@ class Core:
         means: ScopeBackoff = {"backoff": not is_known}
         if refusal.wait is not None and not is_final:
             means["delay"] = refusal.wait
-        permit.tell(Told(status, latency=latency, scopes={whose: means}))
+        permit.tell(Outcome(status, latency=latency, scopes={whose: means}))
 
     def _failed(
         self, error: BaseException, permit: Permit, call: Call | None, budgets: Budgets | None, host: str
     ) -> None:
         # A task that is cancelled says no word about the server.
-        told = NOTHING if failure_of(error) is None else Told(error=error, scopes=host)
-        permit.tell(told)
+        outcome = NOTHING if failure_of(error) is None else Outcome(error=error, scopes=host)
+        permit.tell(outcome)
         if call is None or budgets is None:
             return
         with self._throttle._desk.lock:
@@ -296,17 +298,17 @@ def family_of(model: str, vendor: str) -> str:
 def error_answer(error: ThrottleError, is_anthropic: bool) -> tuple[dict[str, str], bytes]:
     """An error of ours in the vendor's shape: raised, the SDKs would send the call again."""
     message = str(error)
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "error": {"type": "autothrottle", "message": message, "param": None, "code": error.code}
     }
     if is_anthropic:
-        told = {"type": "error", "error": {"type": "rate_limit_error", "message": message}}
+        body = {"type": "error", "error": {"type": "rate_limit_error", "message": message}}
     headers = {
         "content-type": "application/json",
         "x-should-retry": "false",
         "x-autothrottle-error": error.code,
     }
-    return headers, json.dumps(told).encode()
+    return headers, json.dumps(body).encode()
 
 
 _KEYS = ("vendor", "limits", "account", "family", "count_tokens", "output", "headroom", "retry")
