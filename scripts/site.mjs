@@ -24,7 +24,7 @@ export async function fetchSite() {
 export async function buildSite() {
   const { gather } = await import('../site/pages.mjs')
   const { relocate } = await import('../site/relocate.mjs')
-  const { worker } = await import('../site/worker.mjs')
+  const { worker } = await import('../site/vite-plugins.mjs')
   const { covers } = await import('../site/links.mjs')
   await step('site: guides and reference', gather)
   rmSync(`${site}/dist`, { recursive: true, force: true })

@@ -9,9 +9,11 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire, register } from 'node:module'
-import { BASE } from './base.mjs'
 
 register('./test/resolve.mjs', import.meta.url)
+
+/** The base that the site is built for. No file of it names it in the end: `relocate.mjs` takes it out. */
+export const BASE = '/__base__/'
 
 function isOnTheWeb(text) {
   try {
@@ -80,8 +82,7 @@ const NO_PLACE = `  The site's address is not known: other sites show its links 
 /** Writes the pictures and the pages of the stories. */
 export async function covers(folder) {
   console.log(site ? `  links show their pictures at ${site}` : NO_PLACE)
-  const { pageCard, raceCard } = await import('./playground/card.js')
-  const { storyCard } = await import('./playground/story-card.js')
+  const { pageCard, raceCard, storyCard } = await import('./playground/card.js')
   const { simulate } = await import('../dist/simulate.js')
   const { race } = await import('./playground/race.js')
   const { programOf } = await import('./playground/program.js')

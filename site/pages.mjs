@@ -1,10 +1,13 @@
-/** Gathers the pages: guides and changes from the repository, the site's own, first charts, the reference. */
+/**
+ * Gathers the pages: guides and changes from the repository, the site's own, the reference; and as JSON what pages
+ * show that is worked out as the site is built.
+ */
 import { execFileSync } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { register } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { essay } from './essay/play.js'
-import { SCENES } from './essay/scenes.js'
+import { essay, SCENES } from './essay/scenes.js'
+import { headline, race } from './playground/race.js'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 
@@ -16,10 +19,58 @@ export async function gather() {
   cpSync(`${here}../CHANGELOG.md`, `${pages}/changelog.md`)
   python(`${pages}/docs/python.md`)
   for (const name of ['policies', 'simulate']) playground(`${pages}/docs/${name}.md`)
-  writeFileSync(`${pages}/opening.json`, JSON.stringify(await opening()))
-  const { createSimulation } = await import('../dist/simulate.js')
-  writeFileSync(`${pages}/essay.json`, JSON.stringify(essay(SCENES, createSimulation)))
+  const { createSimulation, simulate } = await import('../dist/simulate.js')
+  const data = {
+    opening: await opening(),
+    essay: essay(SCENES, createSimulation),
+    hero: hero(simulate),
+    install: install(),
+  }
+  for (const [name, of] of Object.entries(data)) writeFileSync(`${pages}/${name}.json`, JSON.stringify(of))
   reference()
+}
+
+/** How one installs the package today, by language: from the one table of the guide that says it. */
+export function install() {
+  const section = readFileSync(`${here}../docs/start.md`, 'utf8')
+    .split(/^## /m)
+    .find((each) => each.startsWith('Install'))
+  const rows = [...section.matchAll(/^\| ([^|]+) \| `([^`]+)` \|$/gm)].map(([, language, line]) => [
+    language,
+    line,
+  ])
+  if (rows.length < 3) throw new Error('docs/start.md: no table of how to install')
+  return Object.fromEntries(rows)
+}
+
+/** The picture on the first page, of four minutes: the rate that rampup finds below a limit that halves. */
+function hero(simulate) {
+  const [duration, bins] = [240_000, 96]
+  // The search for the limit is over after this share of the time.
+  const found = 10_000 / duration
+  const { trace } = simulate({
+    server: { model: 'nginx', rate: 10, burst: 2, refusal: '429', step: { at: duration / 2, factor: 0.5 } },
+    network: { latency: 80, jitter: 10 },
+    throttle: { rampup: true },
+    duration,
+    seed: 3,
+  })
+  const width = duration / bins
+  const sent = new Array(bins).fill(0)
+  for (const at of trace.sent) sent[Math.min(bins - 1, Math.floor(at / width))] += 1000 / width
+  const rate = sent.map((_, index) => {
+    const near = sent.slice(Math.max(0, index - 1), index + 2)
+    return Number((near.reduce((sum, each) => sum + each, 0) / near.length).toFixed(2))
+  })
+  const refused = Array.from(trace.sent, (at) => at / duration).filter(
+    (_, index) => trace.status[index] !== 200,
+  )
+  const within = (from, to) => refused.filter((at) => at >= from && at < to).length
+  return {
+    ...{ rate, refused, limits: [10, 5], all: trace.sent.length, race: headline(race(simulate)) },
+    // To find the limit, beside it, and after it has halved.
+    why: [within(0, found), within(found, 0.5), within(0.5, 1)],
+  }
 }
 
 /** Where the guides name the playground, it is a link here: it is a page of the same site. */
@@ -48,7 +99,7 @@ export function reference() {
   const folder = `${here}.pages/reference`
   rmSync(folder, { recursive: true, force: true })
   const typedoc = `${here}node_modules/typedoc/bin/typedoc`
-  execFileSync(process.execPath, [typedoc, '--options', 'typedoc.json'], { cwd: here, stdio: 'inherit' })
+  execFileSync(process.execPath, [typedoc], { cwd: here, stdio: 'inherit' })
   // The main entry is called `index`, and so is the list of all entries.
   renameSync(`${folder}/index-1.md`, `${folder}/main.md`)
   for (const name of readdirSync(folder)) {

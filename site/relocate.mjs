@@ -8,7 +8,7 @@
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseAst } from 'vite'
-import { BASE } from './base.mjs'
+import { BASE } from './links.mjs'
 
 /** Rewrites all files below a folder. */
 export function relocate(folder) {

@@ -2,8 +2,10 @@
  * What the site's bundler does beside what it always does: it makes pages answer early on a phone.
  *
  * A page comes alive in parts, not in one long task. A module of WebAssembly is not unpacked and compiled on
- * the thread that draws. Libraries do not say again what a page says already.
+ * the thread that draws. Libraries do not say again what a page says already. The service worker is a bundle
+ * of its own.
  */
+import { fileURLToPath } from 'node:url'
 
 /** Which components have which parts; none is handed anything that changes before it came alive. */
 const PARTS = {
@@ -14,7 +16,7 @@ const PARTS = {
   'VPDoc.vue': /\/VPDocFooter\.vue$/,
   'VPSidebar.vue': /\/VPSidebarGroup\.vue$/,
   'VPSidebarGroup.vue': /\/VPSidebarItem\.vue$/,
-  'Playground.vue': /\/(?:TransportBar|TimelineBox|ChartBox|FiguresTable|ServerPanel|PolicyPanel)\.vue$/,
+  'Playground.vue': /\/(?:TimelineBox|ChartBox|FiguresTable|ServerPanel|PolicyPanel)\.vue$/,
   'ServerPanel.vue': /\/RangeField\.vue$/,
 }
 
@@ -106,4 +108,19 @@ export const frugal = {
       return text.replace(from, () => to)
     }, code)
   },
+}
+
+/** Builds the service worker: one classic script, because Firefox takes no module there. */
+export async function worker() {
+  const { build } = await import('vite')
+  const here = fileURLToPath(new URL('.', import.meta.url))
+  const entry = { entry: `${here}playground/sw.js`, formats: ['iife'], name: 'sw', fileName: () => 'sw.js' }
+  await build({
+    root: here,
+    configFile: false,
+    logLevel: 'warn',
+    publicDir: false,
+    resolve: { alias: { 'autothrottle/simulate': `${here}../dist/simulate.js` } },
+    build: { outDir: `${here}public`, emptyOutDir: false, lib: entry },
+  })
 }

@@ -8,8 +8,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { BASE } from '../base.mjs'
-import { head as headOfLinks } from '../links.mjs'
+import { BASE, head as headOfLinks } from '../links.mjs'
 import { compiledBeside, frugal, partByPart } from '../vite-plugins.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
@@ -202,7 +201,7 @@ export default {
   },
   vite: {
     publicDir: `${root}/site/public`,
-    plugins: [partByPart(`${root}/site/.vitepress/theme/later.js`), compiledBeside, frugal],
+    plugins: [partByPart(`${root}/site/playground/soon.js`), compiledBeside, frugal],
     resolve: {
       alias: [
         // As in Workers, the simulator takes its module as a file.

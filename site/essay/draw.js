@@ -1,7 +1,9 @@
 /**
  * Draws a run at an instant: requests wait on the left, travel through the throttle to the server, and come back
- * served or refused. A dot is a request; what it is shows in its shape as well as in its colour.
+ * served or refused. A dot is a request; what it is shows in its shape as well as in its colour. For a reader who
+ * does not see it, `table` has it in numbers.
  */
+
 /** Why the next request waits, in few words: there is room for few. */
 const WAITS_FOR = {
   global: 'all places taken',
@@ -21,11 +23,11 @@ function look(element) {
   const key = `${document.documentElement.className} ${matchMedia('(forced-colors: active)').matches}`
   if (!looks.has(key)) {
     const style = getComputedStyle(element)
-    const names = ['text', 'quiet', 'line', 'card', 'flying', 'served', 'refused']
-    looks.set(
-      key,
-      Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--es-${name}`).trim()])),
-    )
+    const of = (name) => style.getPropertyValue(name).trim()
+    looks.set(key, {
+      ...{ text: of('--es-text'), quiet: of('--es-quiet'), line: of('--es-line'), card: of('--es-card') },
+      ...{ flying: of('--flying'), served: of('--served'), refused: of('--refused') },
+    })
   }
   return looks.get(key)
 }
@@ -58,11 +60,16 @@ export function counts({ requests }, now) {
   return found
 }
 
-function stateOf([, queued, sent, , answered, status], now) {
+/** A request is `[host, queued, sent, arrived, answered, status]`. */
+export const isAnswered = ([, , , , answered]) => answered !== null
+export const isServed = ([, , , , , status]) => status >= 200 && status < 400
+
+function stateOf(request, now) {
+  const [, queued, sent, , answered] = request
   if (now < queued) return undefined
   if (now < sent) return 'waiting'
   if (answered === null || now < answered) return 'flying'
-  return status >= 200 && status < 400 ? 'served' : 'refused'
+  return isServed(request) ? 'served' : 'refused'
 }
 
 function drawRun(ctx, run, { hosts, says }, now, { top, height, width }, colours) {
@@ -138,7 +145,7 @@ function dots(ctx, { requests }, host, now, { from, lane, gate, server, width, r
       const back = end === null ? Number.POSITIVE_INFINITY : end - way
       if (arrived === null || now < arrived) fly(flights, 'out', way === 0 ? 1 : (now - sent) / way)
       else if (now < back) working.push('flying')
-      else fly(flights, request[5] >= 200 && request[5] < 400 ? 'served' : 'refused', (now - back) / way)
+      else fly(flights, isServed(request) ? 'served' : 'refused', (now - back) / way)
     }
   }
   const half = lane / 2
@@ -222,4 +229,22 @@ function dot(ctx, state, x, y, radius, colours) {
     ctx.fillStyle = colours[state]
     ctx.fill()
   }
+}
+
+/** What a run does in each second: sent, served, refused, and what waits. */
+export function table({ requests, seconds }) {
+  const rows = []
+  for (let from = 0; from < seconds * 1000; from += 1000) {
+    const within = (at) => at !== null && at >= from && at < from + 1000
+    const answers = requests.filter(([, , , , answered]) => within(answered))
+    const served = answers.filter(isServed).length
+    rows.push({
+      from: from / 1000,
+      sent: requests.filter(([, , sent]) => within(sent)).length,
+      served,
+      refused: answers.length - served,
+      waiting: requests.filter(([, queued, sent]) => queued < from + 1000 && sent >= from + 1000).length,
+    })
+  }
+  return rows
 }

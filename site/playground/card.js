@@ -1,21 +1,23 @@
 /**
- * Pictures for links: of the race, and of a page (`story-card.js`: of a story). Each is an SVG as text. So a
+ * Pictures for links: of the race, of a page, and of a story. Each is an SVG as text. So a
  * build (PNG by resvg), a browser (a canvas) and the README (the film) draw the same from the same figures.
  *
  * A test can compare the picture: no measured text, no fonts of the machine's own choice, and numbers with
  * one digit behind the point.
  */
+import { figuresOf, inWords, linesOf } from './figures.js'
 import { headline, knows, PAGES, standing, verdict, winnerOf } from './race.js'
+import { clock } from './words.js'
 
 export const WIDTH = 1200
 export const HEIGHT = 630
 
 /** DejaVu where a build draws; what the machine has where a browser does. */
 const FONT = 'system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif'
-export const LEFT = 64
-export const ACROSS = WIDTH - 2 * LEFT
+const LEFT = 64
+const ACROSS = WIDTH - 2 * LEFT
 
-export const THEMES = {
+const THEMES = {
   light: {
     ground: '#ffffff',
     text: '#213547',
@@ -38,10 +40,10 @@ export const THEMES = {
   },
 }
 
-export const fixed = (number) => String(Number(number.toFixed(1)))
+const fixed = (number) => String(Number(number.toFixed(1)))
 const plain = (text) => String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-export const word = (x, y, text, { size = 26, fill, weight = 400, anchor = 'start', more = '' }) =>
+const word = (x, y, text, { size = 26, fill, weight = 400, anchor = 'start', more = '' }) =>
   `<text x="${fixed(x)}" y="${fixed(y)}" font-size="${size}" font-weight="${weight}" fill="${fill}" ` +
   `text-anchor="${anchor}"${more}>${plain(text)}</text>`
 
@@ -55,10 +57,10 @@ function rows(text, letters) {
   return out
 }
 
-export const paragraph = (x, y, text, letters, { size, leading = 1.35, ...style }) =>
+const paragraph = (x, y, text, letters, { size, leading = 1.35, ...style }) =>
   rows(text, letters).map((row, index) => word(x, y + index * size * leading, row, { size, ...style }))
 
-export function sheet({ ground, quiet }, title, parts, style = '') {
+function sheet({ ground, quiet }, title, parts, style = '') {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" height="${HEIGHT}" ` +
       `role="img" font-family="${FONT}">`,
@@ -225,5 +227,51 @@ export function pageCard({ title, about, code }) {
           }),
         ]
       : []),
+  ])
+}
+
+const CHART = { top: 250, bottom: 500 }
+
+/**
+ * What the playground shows: the rate over time below the limit, and what came of it. `title` and `about` stand
+ * above; `theme` is `light` or `dark`.
+ */
+export function storyCard(stage, { title, about, theme = 'light' }) {
+  const look = THEMES[theme]
+  const { program, recorders, now } = stage
+  const lines = linesOf(program).map((line) => ({ ...line, of: recorders[line.run].lines.get(line.scope) }))
+  const { times } = recorders[0]
+  const [from, to] = [Math.max(0, now - program.span) / 1000, Math.max(now, program.span) / 1000]
+  const { limit } = recorders[0].lines.get('server')
+  const most = Math.max(1, ...[...lines.map(({ of }) => of.rate), limit].flat().filter(Number.isFinite)) * 1.1
+  const x = (seconds) => LEFT + ((seconds - from) / (to - from)) * ACROSS
+  const y = (value) => CHART.bottom - (value / most) * (CHART.bottom - CHART.top)
+  const curve = (values, style) => {
+    const points = values.flatMap((value, at) =>
+      value === null || times[at] < from ? [] : [`${fixed(x(times[at]))},${fixed(y(value))}`],
+    )
+    return `<polyline points="${points.join(' ')}" fill="none" ${style}/>`
+  }
+  const said = lines.slice(0, 2).map((line) => inWords(figuresOf(stage, line), program.options))
+  return sheet(look, title, [
+    word(LEFT, 86, title, { size: 44, weight: 700, fill: look.text }),
+    ...(about ? paragraph(LEFT, 126, about, 80, { size: 24, fill: look.quiet }).slice(0, 3) : []),
+    word(LEFT, CHART.top - 18, 'requests a second', { size: 20, fill: look.quiet }),
+    `<path d="M${LEFT},${CHART.bottom}H${WIDTH - LEFT}" stroke="${look.limit}"/>`,
+    curve(limit, `stroke="${look.limit}" stroke-width="3" stroke-dasharray="12 9"`),
+    ...lines.map(({ of }, index) => curve(of.rate, `stroke="${look.lines[index]}" stroke-width="4"`)),
+    ...lines.map(({ label }, index) =>
+      word(LEFT + 230 + index * 220, CHART.top - 18, label, {
+        size: 22,
+        weight: 700,
+        fill: look.lines[index],
+      }),
+    ),
+    ...said.map((text, index) =>
+      word(LEFT, CHART.bottom + 36 + index * 32, text, { size: 22, fill: look.text }),
+    ),
+    word(LEFT, CHART.bottom + 104, `Simulated with the package, after ${clock(now)}.`, {
+      ...{ size: 22, fill: look.quiet },
+    }),
   ])
 }

@@ -1,11 +1,13 @@
 /**
  * uPlot, as all charts here use it: colours of the theme, one cursor for all, no motion of its own.
  */
+import { onMounted, onUnmounted, watch } from 'vue'
+import { eachInATask, soon } from './soon.js'
 import { clock, short } from './words.js'
 
 let uPlot
 /** When uPlot is there: a task of its own, before the first chart. */
-export const ready = import('uplot').then((module) => {
+const ready = import('uplot').then((module) => {
   uPlot = module.default
 })
 
@@ -19,8 +21,8 @@ export const colours = () => ({
   text: styleOf('--vp-c-text-2'),
   grid: styleOf('--pg-grid'),
   limit: styleOf('--pg-limit'),
-  served: styleOf('--pg-served'),
-  refused: styleOf('--pg-refused'),
+  served: styleOf('--served'),
+  refused: styleOf('--refused'),
   failed: styleOf('--pg-failed'),
 })
 
@@ -45,7 +47,7 @@ const timeAxis = ({ text, grid }) => ({
  * A chart of lines over time. `lines`: `{ label, colour, dash, step }` in the order of the data's columns.
  * `onCursor` hears the place under the pointer, or `null`.
  */
-export function lineChart(element, { lines, least, height, onCursor, hooks = {}, rows = false }) {
+function lineChart(element, { lines, least, height, onCursor, hooks = {}, rows = false }) {
   const theme = colours()
   const options = {
     width: Math.max(200, element.clientWidth),
@@ -118,15 +120,54 @@ export function drawMarks(marks) {
   }
 }
 
-/** The window of time that is shown: it fills from the left, then goes along. */
-export const windowOf = (now, span) => [Math.max(0, now - span) / 1000, Math.max(now, span) / 1000]
-
-/** Keeps a chart as wide as its place. Gives the function that ends it. */
-export function fit(element, chart, height) {
-  const observer = new ResizeObserver(() => {
-    const width = Math.floor(element.clientWidth)
-    if (width > 0 && width !== chart.width) chart.setSize({ width, height })
+/**
+ * A chart of a component, as wide as its place: made once uPlot is there, and anew when `again` has changed. Each
+ * frame shows what `data(stage)` gives, and calls `drawn`. For a story with other lines `data` gives `undefined`,
+ * as their chart comes after this frame. Returns a function that gives the chart.
+ */
+export function useChart(place, { props, again, options, data, drawn }) {
+  let chart
+  let observer
+  let isGone = false
+  let isReady = false
+  const draw = () => {
+    const { stage } = props
+    if (!chart || !stage) return
+    const columns = data(stage)
+    if (columns?.length !== chart.series.length) return
+    // It fills from the left, then goes along.
+    const { span } = stage.program
+    chart.window = [Math.max(0, stage.now - span) / 1000, Math.max(stage.now, span) / 1000]
+    chart.setData(columns)
+    drawn?.()
+  }
+  const end = () => {
+    observer?.disconnect()
+    chart?.destroy()
+  }
+  const make = () => {
+    if (isGone || !isReady) return
+    end()
+    const { value: element } = place
+    const made = options()
+    chart = lineChart(element, made)
+    observer = new ResizeObserver(() => {
+      const width = Math.floor(element.clientWidth)
+      if (width > 0 && width !== chart.width) chart.setSize({ width, height: made.height })
+    })
+    observer.observe(element)
+    draw()
+  }
+  onMounted(async () => {
+    await ready
+    isReady = true
+    soon(make)
   })
-  observer.observe(element)
-  return () => observer.disconnect()
+  onUnmounted(() => {
+    isGone = true
+    end()
+  })
+  watch(() => props.frame, eachInATask(draw))
+  watch(again, make, { flush: 'post' })
+  return () => chart
 }

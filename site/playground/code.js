@@ -1,14 +1,14 @@
 /**
- * Options as people type them, both ways.
+ * Options as people type them, both ways, and checked by `createThrottle` itself: the errors are those of code.
  *
  * A page under `script-src 'self' 'wasm-unsafe-eval'` has no `eval`, and what was pasted may come from
  * anywhere. JSON5 reads what object literals are made of; it runs no code.
  */
 
 let loaded
-/** JSON5; fetched once, when the page is idle. */
+/** JSON5 and the package, fetched once you come near to typing: the first chart needs the simulator alone. */
 export function reader() {
-  loaded ??= import('json5').then((module) => module.default)
+  loaded ??= Promise.all([import('json5'), import('autothrottle')])
   return loaded
 }
 
@@ -39,12 +39,35 @@ export async function parse(text) {
   const call = text.match(/createThrottle\s*\(([\s\S]*)\)\s*;?\s*$/)
   const literal = (call ? call[1] : text).trim().replace(/;$/, '').replace(/,$/, '')
   if (literal === '') return {}
-  const { parse: read } = await reader()
-  const value = read(literal.replaceAll(/(\d)_(?=\d)/g, '$1'))
+  const [{ default: json5 }] = await reader()
+  const value = json5.parse(literal.replaceAll(/(\d)_(?=\d)/g, '$1'))
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new SyntaxError('an object is wanted: { delay: 500 }')
   }
   return value
+}
+
+/** Throws what `createThrottle` throws. */
+export async function check(options) {
+  const [, { createThrottle }] = await reader()
+  createThrottle(options).close()
+}
+
+/** The options without what only a driver reads: a simulation has a network and a clock of its own. */
+export function forSimulation(options) {
+  const {
+    requestTimeout,
+    robots,
+    hints,
+    redirects,
+    redirectMaxDelay,
+    release,
+    debug,
+    unref,
+    warnings,
+    ...rest
+  } = options
+  return rest
 }
 
 const name = (key) => (/^[A-Za-z_$][\w$]*$/.test(key) ? key : `'${key}'`)

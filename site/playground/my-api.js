@@ -15,7 +15,6 @@ export const OTHERS = [
   { name: 'unknown', label: 'I don’t know its limit' },
 ]
 export const LIMITS = [0.5, 1, 2, 5, 10, 20, 50, 100]
-export const COUNTS = [10, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]
 export const HOSTS = presetHosts
 /** What a link may say, and what it says by default. */
 export const DEFAULT = { api: 'unknown', requests: 500, limit: 10 }

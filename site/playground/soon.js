@@ -3,6 +3,8 @@
  *
  * `setTimeout` waits four milliseconds each time once it is nested: a message does not.
  */
+import { defineAsyncComponent } from 'vue'
+
 const left = []
 let isGoing = false
 let channel
@@ -24,6 +26,9 @@ export function eachInATask(work) {
     })
   }
 }
+
+/** The same component; where a page was rendered before, it comes alive in a task of its own. */
+export const later = (part) => defineAsyncComponent({ loader: async () => part, hydrate: soon })
 
 function post() {
   isGoing = true

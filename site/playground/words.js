@@ -18,9 +18,9 @@ export function clock(ms, whole = 60_000) {
 }
 
 /** `0:01.250` */
-export const clockExact = (ms) => `${clock(ms)}.${String(Math.floor(ms % 1000)).padStart(3, '0')}`
+const clockExact = (ms) => `${clock(ms)}.${String(Math.floor(ms % 1000)).padStart(3, '0')}`
 
-export const trim = (text) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
+const trim = (text) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
 
 /** A number in few digits. */
 export const short = (value) =>
@@ -87,14 +87,8 @@ const STATUS = {
   0: 'given up by the client',
 }
 
-/** A request's life, in order. */
-export function life(request) {
-  return parts(request).flatMap(({ text, more = [] }) => [text, ...more])
-}
-
 /**
- * The same as parts of a bar: what each is, from when to when, and in words. A part that no time passed in is
- * left out.
+ * A request's life as parts of a bar: what each is, from when to when, and in words. A wait of no time is left out.
  */
 export function parts(request, now = request.sentAt) {
   const { queuedAt, sentAt, answeredAt, status, reason, cost } = request

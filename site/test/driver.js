@@ -1,6 +1,6 @@
 /**
- * Walks through the page as a person would, in any browser, and posts what it saw. It is served beside the page
- * by the test, because Firefox has no driver here.
+ * Walks through the playground or the race as a person would, in any browser, and posts what it saw. It is
+ * served beside the page by the test, because Firefox has no driver here.
  */
 const seen = { errors: [], stories: [], policies: [] }
 for (const kind of ['error', 'warn']) {
@@ -26,8 +26,8 @@ URL.createObjectURL = (blob) => {
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
-async function until(what, test) {
-  for (let tries = 0; tries < 800; tries++) {
+async function until(what, test, most = 800) {
+  for (let tries = 0; tries < most; tries++) {
     const found = test()
     if (found) return found
     await wait(25)
@@ -173,7 +173,21 @@ async function real() {
   await until('the simulation again', () => clock() === '0:00')
 }
 
-try {
+/** Presses the one button of the race, waits for its end, and tells what stands there. */
+async function race() {
+  const isOver = () => {
+    // Until the page has come alive, a click has no effect; then the button becomes another.
+    const start = one('.race-start')
+    if (start?.textContent.trim() === 'Start the race') start.click()
+    return one('.race-verdict p')
+  }
+  await until('the end of the race', isOver, 4000)
+  const texts = (selector) =>
+    all(selector).map(({ textContent }) => textContent.replaceAll(/\s+/g, ' ').trim())
+  Object.assign(seen, { verdict: texts('.race-verdict p'), figures: texts('.race-figures') })
+}
+
+async function playground() {
   await until('the first story', () => all('.pg-stage canvas').length === 6 && clock() === '1:00')
   await real()
   // Who comes near to typing has what it takes, also without a network.
@@ -189,6 +203,10 @@ try {
   await stories()
   await ends()
   await controls()
+}
+
+try {
+  await (location.pathname.endsWith('race.html') ? race() : playground())
 } catch (error) {
   seen.errors.push(`driver: ${error.message}\n${error.stack}`)
 }

@@ -86,9 +86,9 @@ test('a page names its address where the place is known, and none where it is no
 })
 
 test('My API says how to install what it shows, from the one table that says it', async () => {
-  const { load } = (await import('../playground/install.data.js')).default
+  const { install } = await import('../pages.mjs')
   const { codeOf } = await import('../playground/my-api.js')
-  const lines = load()
+  const lines = install()
   for (const { name } of codeOf({ api: 'unknown' })) assert.match(lines[name], /\.\.\/autothrottle/, name)
 })
 

@@ -19,8 +19,7 @@ const { figuresOf, linesOf, verdictOf } = await import('../playground/figures.js
 const { notesOf } = await import('../playground/notes.js')
 const { STORIES } = await import('../playground/stories.js')
 const { knows, race, RUNNERS, verdict } = await import('../playground/race.js')
-const { essay } = await import('../essay/play.js')
-const { SCENES } = await import('../essay/scenes.js')
+const { essay, SCENES } = await import('../essay/scenes.js')
 const { createThrottle } = await import('../../dist/index.js')
 const { createSimulation, replaySimulation, simulate } = await import('../../dist/simulate.js')
 
@@ -30,8 +29,8 @@ const UNDER = '/any/where/'
 const POLICY = "script-src 'self' 'wasm-unsafe-eval'"
 const plain = (value) => JSON.parse(JSON.stringify(value))
 
-/** Opens the playground with a driver beside it; gives what the driver posts. */
-async function drive(browser, driver = 'driver.js', page = 'playground.html') {
+/** Opens a page with a driver beside it; gives what the driver posts. */
+async function drive(browser, page = 'playground.html') {
   const files = serveFolder(dist, { under: UNDER, headers: { 'content-security-policy': POLICY } })
   let isOffline = false
   const driven = (request, response) => {
@@ -41,7 +40,7 @@ async function drive(browser, driver = 'driver.js', page = 'playground.html') {
     } else if (isOffline) {
       request.destroy()
     } else if (request.url === `${UNDER}driver.js`) {
-      const code = readFileSync(new URL(driver, import.meta.url))
+      const code = readFileSync(new URL('driver.js', import.meta.url))
       response.writeHead(200, { 'content-type': 'text/javascript' }).end(code)
     } else if (request.url === `${UNDER}${page}`) {
       const plainPage = readFileSync(`${dist}/${page}`, 'utf8')
@@ -281,7 +280,7 @@ for (const browser of BROWSERS) {
   test(`${browser.name}: the race ends with the figures of Node`, {
     skip: skipWithout(browser.command),
   }, async () => {
-    const seen = await drive(browser, 'race-driver.js', 'race.html')
+    const seen = await drive(browser, 'race.html')
     assert.deepEqual(seen.errors, [])
     assert.deepEqual(seen.verdict, verdict(race(simulate)))
     const expected = race(simulate).map(

@@ -5,9 +5,9 @@
 import { useData, withBase } from 'vitepress'
 import DefaultTheme from 'vitepress/theme-without-fonts'
 import { h, watch } from 'vue'
+import hero from '../../.pages/hero.json'
 import { keepSite } from '../../playground/worker-of-page.js'
 import HeroChart from './HeroChart.vue'
-import { data } from './hero.data.js'
 import './style.css'
 
 /** Light and dark change at once: with transitions, each part of a page would change at its own pace. */
@@ -30,7 +30,7 @@ const Verdict = () =>
     h('pre', { tabindex: 0 }, h('code', LINES)),
     h('p', [
       h('strong', '500 pages from a server that bans: '),
-      `${data.race.replaceAll('p-queue', 'p\u2011queue')} `,
+      `${hero.race.replaceAll('p-queue', 'p\u2011queue')} `,
       h('a', { href: withBase('/race.html') }, 'Watch the race, or run it with real requests'),
       '. ',
       h('a', { href: withBase('/docs/comparison.html') }, 'When to take another library'),
