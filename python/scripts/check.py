@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from collections.abc import Sequence
@@ -28,6 +30,12 @@ NEWEST = REQUIREMENTS / "newest.txt"
 OLDEST = REQUIREMENTS / "oldest.txt"
 SOURCE = HERE / "src" / "autothrottle"
 CLIENTS = "httpx,aiohttp,crawlee,llm,redis,requests,robots"
+TOOLS = (
+    *("aiohttp", "anthropic", "build", "crawlee", "maturin", "httpx", "httpx2", "mypy", "openai"),
+    *("opentelemetry-sdk", "pytest", "redis", "requests", "ruff", "scrapy", "twine", "types-requests"),
+    "typing_extensions",
+)
+"""What the checks need; which versions, the files in ``requirements`` say (as constraints)."""
 TESTED = ("aiohttp", "httpx", "pytest", "redis", "requests", "scrapy", "typing_extensions")
 COMPILED = {"CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(HERE.parent / "target"))}
 LOCKED = "# The newest of everything that is allowed. Written by: python scripts/check.py --lock\n"
@@ -69,16 +77,10 @@ def environment_of(name: str, constraints: Path, packages: Sequence[str]) -> Pat
     return python_of(folder)
 
 
-def tools() -> list[str]:
-    """What the checks need, by name."""
-    lines = (REQUIREMENTS / "tools.txt").read_text().splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
-
-
 def lock() -> None:
     """Writes the newest versions that there are."""
     NEWEST.write_text(LOCKED)
-    python = environment_of(".venv", NEWEST, tools())
+    python = environment_of(".venv", NEWEST, TOOLS)
     freeze = [str(python), "-m", "pip", "freeze"]
     frozen = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout
     NEWEST.write_text(LOCKED + "".join(f"{line}\n" for line in frozen.splitlines() if "==" in line))
@@ -107,7 +109,33 @@ def package(python: Path) -> None:
     shutil.rmtree(empty, ignore_errors=True)
     venv.create(empty, with_pip=True)
     install(python_of(empty), NEWEST, f"{next(dist.glob('*.whl'))}[{CLIENTS}]")
-    step("the README's examples", python_of(empty), HERE / "scripts" / "snippets.py")
+    step("the README's examples", python_of(empty), __file__, "--readme")
+
+
+def readme() -> None:
+    """Runs each example of the README as a program, its host replaced by a server on this machine."""
+    sys.path.insert(0, str(HERE / "tests"))
+    from helpers import server
+
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    failed = 0
+    with server() as told, tempfile.TemporaryDirectory() as folder:
+        host = told.url.split("/")[2]
+        program = Path(folder, "example.py")
+        for block in blocks:
+            here = block.replace("https://api.example", f"http://{host}").replace("api.example", host)
+            program.write_text(here, encoding="utf-8")
+            command = [sys.executable, "-W", "error", str(program)]
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+            )
+            if done.returncode != 0:
+                failed += 1
+                print(f"{block}\n{done.stdout}{done.stderr}", file=sys.stderr)
+    if failed or not blocks:
+        raise SystemExit(f"{failed} of {len(blocks)} examples failed")
+    print(f"    {len(blocks)} examples ran")
 
 
 def main() -> None:
@@ -117,12 +145,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave the package out")
     parser.add_argument("--prepare", action="store_true", help="only set up")
     parser.add_argument("--oldest", action="store_true", help="only the tests, with the oldest versions")
+    parser.add_argument("--readme", action="store_true", help="only the README's examples, with this Python")
     arguments = parser.parse_args()
+    if arguments.readme:
+        readme()
+        return
     if arguments.lock:
         lock()
         return
     if arguments.prepare:
-        environment_of(".venv", NEWEST, tools())
+        environment_of(".venv", NEWEST, TOOLS)
         native()
         return
     native()
@@ -130,7 +162,7 @@ def main() -> None:
         oldest = environment_of(".venv-oldest", OLDEST, TESTED)
         step("pytest, the oldest versions", oldest, "-m", "pytest")
         return
-    python = environment_of(".venv", NEWEST, tools())
+    python = environment_of(".venv", NEWEST, TOOLS)
     step("ruff", python, "-m", "ruff", "check", "--quiet", ".")
     step("ruff format", python, "-m", "ruff", "format", "--check", "--quiet", ".")
     step("mypy", python, "-m", "mypy", "--no-error-summary")

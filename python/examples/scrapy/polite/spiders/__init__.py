@@ -1,1 +1,0 @@
-"""One spider for each example of the draft."""
