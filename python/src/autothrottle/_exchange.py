@@ -10,7 +10,7 @@ retry goes back into the throttle with its place by age, and holds no slot while
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -236,6 +236,59 @@ async def _hook(
         return None
     with core._desk.nested.asking(permit):
         return await ask(name, request.url, lambda: hook(*args), core._is_plain)
+
+
+class WatchedBody:
+    """A body that is heard in passing, by tasks or by threads. ``end`` is called once: with why it failed,
+    and whether it was read to its end.
+    """
+
+    def __init__(
+        self,
+        stream: Any,
+        end: Callable[[BaseException | None, bool], None],
+        hear: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
+        self._stream = stream
+        self._end = end
+        self._hear = hear
+        self._is_over = False
+
+    def over(self, error: BaseException | None, is_read: bool = False) -> None:
+        """It ended."""
+        if not self._is_over:
+            self._is_over = True
+            self._end(error, is_read)
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for part in self._stream:
+                self._hear(part)
+                yield part
+        except Exception as error:
+            self.over(error)
+            raise
+        self.over(None, True)
+
+    def close(self) -> None:
+        """Lets go of it."""
+        self.over(None)
+        self._stream.close()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._stream:
+                self._hear(part)
+                yield part
+        except Exception as error:
+            self.over(error)
+            raise
+        self.over(None, True)
+
+    async def aclose(self) -> None:
+        """Lets go of it."""
+        self.over(None)
+        await self._stream.aclose()
 
 
 def run_now(work: Coroutine[Any, Any, T]) -> T:

@@ -25,12 +25,12 @@ A ``proxy`` of the client's sends past its transport: an error says so.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 
-from ._exchange import Call, Exchanged, exchange, expect, run_now, watch
+from ._exchange import Call, WatchedBody, exchange, expect, run_now, watch
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle
@@ -45,7 +45,6 @@ class _Throttled:
 
     _throttle: Any
     _transport: Any
-    _stream: Callable[[Any, Exchanged[httpx.Response]], Any]
 
     async def _pass_on(self, request: httpx.Request) -> httpx.Response:
         raise NotImplementedError
@@ -58,11 +57,12 @@ class _Throttled:
 
     async def _exchanged(self, request: httpx.Request) -> httpx.Response:
         exchanged = await exchange(self._throttle, self._call(request))
-        if exchanged.release is not None and _is_read(exchanged.response):
-            exchanged.release(None)
-        elif exchanged.release is not None:
-            exchanged.response.stream = self._stream(exchanged.response.stream, exchanged)
-        return exchanged.response
+        response, release = exchanged.response, exchanged.release
+        if release is not None and _is_read(response):
+            release(None)
+        elif release is not None:
+            response.stream = _Watched(response.stream, lambda error, _: release(error))
+        return response
 
     def _call(self, request: httpx.Request) -> Call[httpx.Response]:
         async def send() -> httpx.Response:
@@ -96,7 +96,6 @@ class AsyncThrottleTransport(_Throttled, httpx.AsyncBaseTransport):
         watch(httpx.AsyncClient, "_transport_for_url", _chosen)
         self._throttle = throttle
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
-        self._stream = _AsyncWatched
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         return await self._exchanged(request)
@@ -124,7 +123,6 @@ class ThrottleTransport(_Throttled, httpx.BaseTransport):
         watch(httpx.Client, "_transport_for_url", _chosen)
         self._throttle = throttle
         self._transport = httpx.HTTPTransport() if transport is None else transport
-        self._stream = _Watched
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         return run_now(self._exchanged(request))
@@ -178,43 +176,5 @@ def _is_read(response: httpx.Response) -> bool:
     return True
 
 
-class _Body:
+class _Watched(WatchedBody, httpx.SyncByteStream, httpx.AsyncByteStream):
     """A body whose end gives the slots back."""
-
-    def __init__(self, stream: Any, exchanged: Exchanged[httpx.Response]) -> None:
-        self._stream = stream
-        self._release = exchanged.release
-
-    def _over(self, error: Exception | None) -> None:
-        release, self._release = self._release, None
-        if release is not None:
-            release(error)
-
-
-class _AsyncWatched(_Body, httpx.AsyncByteStream):
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for part in self._stream:
-                yield part
-        except Exception as error:
-            self._over(error)
-            raise
-        self._over(None)
-
-    async def aclose(self) -> None:
-        self._over(None)
-        await self._stream.aclose()
-
-
-class _Watched(_Body, httpx.SyncByteStream):
-    def __iter__(self) -> Iterator[bytes]:
-        try:
-            yield from self._stream
-        except Exception as error:
-            self._over(error)
-            raise
-        self._over(None)
-
-    def close(self) -> None:
-        self._over(None)
-        self._stream.close()

@@ -19,7 +19,7 @@ with gzip or deflate only, for their usage is read in passing.
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -28,16 +28,13 @@ from .._threads import ThreadThrottle
 from .._throttle import Throttle
 from ..errors import ThrottleError
 from ._budgets import LlmLimit
-from ._core import Core, Exchange, LlmStats, error_answer
+from ._core import Core, Exchange, LlmStats, error_answer, root_of
 from ._request import Vendor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["LlmLimit", "LlmOptions", "LlmStats", "Vendor", "async_transport", "middleware", "transport"]
-
-Hear = Callable[[bytes], None]
-End = Callable[[BaseException | None, bool], None]
 
 
 class LlmOptions(TypedDict, total=False):
@@ -107,14 +104,14 @@ def middleware(throttle: ThreadThrottle | Throttle, **options: Unpack[LlmOptions
     """
     core = Core(throttle, {"vendor": "anthropic", "account": "default", **options})
 
-    def exchange(request: Any, send: Any, wrap: Any, read: Any) -> Exchange:
+    def exchange(request: Any, send: Any, read: Any) -> Exchange:
         import json
 
         headers = {str(name).lower(): str(value) for name, value in dict(request.headers).items()}
         headers.setdefault("x-stainless-retry-count", str(request.retries_taken))
         url = request.url if "://" in request.url else f"https://api.anthropic.com{request.url}"
         body = None if request.json is None else json.dumps(request.json, default=str).encode()
-        return Exchange(url, request.method, headers, body, None, send, read, wrap)
+        return Exchange(url, request.method, headers, body, None, send, read)
 
     if isinstance(throttle, ThreadThrottle):
 
@@ -129,7 +126,7 @@ def middleware(throttle: ThreadThrottle | Throttle, **options: Unpack[LlmOptions
                 content: bytes = response.read()
                 return content
 
-            run_now(core.call(exchange(request, send, _watch_sync, read)))
+            run_now(core.call(exchange(request, send, read)))
             return _told_final(answers[-1])
 
         return _with_stats(handle, core)
@@ -145,7 +142,7 @@ def middleware(throttle: ThreadThrottle | Throttle, **options: Unpack[LlmOptions
             content: bytes = await response.aread()
             return content
 
-        await core.call(exchange(request, send, _watch_async, read))
+        await core.call(exchange(request, send, read))
         return _told_final(answers[-1])
 
     return _with_stats(handle_async, core)
@@ -167,8 +164,7 @@ def _library(inner: Any, library: ModuleType | None) -> ModuleType:
     """The one that the client is of."""
     if library is not None:
         return library
-    for kind in type(inner).__mro__ if inner is not None else ():
-        root = kind.__module__.partition(".")[0]
+    for root in map(root_of, type(inner).__mro__):
         if root in ("httpx", "httpx2"):
             return importlib.import_module(root)
     try:
@@ -177,7 +173,7 @@ def _library(inner: Any, library: ModuleType | None) -> ModuleType:
         return importlib.import_module("httpx")
 
 
-def _exchange(request: Any, send: Any, read: Any, watch: Any) -> Exchange:
+def _exchange(request: Any, send: Any, read: Any) -> Exchange:
     try:
         body = request.content
     except Exception:
@@ -186,7 +182,7 @@ def _exchange(request: Any, send: Any, read: Any, watch: Any) -> Exchange:
     if re_asks(request.headers.get("accept-encoding", "")):
         request.headers["accept-encoding"] = "gzip, deflate"
     options = request.extensions.get("throttle")
-    return Exchange(str(request.url), request.method, request.headers, body, options, send, read, watch)
+    return Exchange(str(request.url), request.method, request.headers, body, options, send, read)
 
 
 def re_asks(accepted: str) -> bool:
@@ -223,9 +219,9 @@ class _Transport:
         """What became of calls."""
         return self._core.stats
 
-    async def _answer(self, request: Any, send: Any, read: Any, watch: Any) -> Any:
+    async def _answer(self, request: Any, send: Any, read: Any) -> Any:
         try:
-            response, content = await self._core.call(_exchange(request, send, read, watch))
+            response, content = await self._core.call(_exchange(request, send, read))
         except ThrottleError as error:
             return _failure(self._library, request, error)
         return response if content is None else _last(self._library, request, response, content)
@@ -244,7 +240,7 @@ def _sync_transport(library: ModuleType, inner: Any, core: Core) -> Any:
                 response.close()
                 return content
 
-            return run_now(self._answer(request, send, read, _watch_sync))
+            return run_now(self._answer(request, send, read))
 
         def close(self) -> None:
             self._inner.close()
@@ -265,79 +261,9 @@ def _async_transport(library: ModuleType, inner: Any, core: Core) -> Any:
                 await response.aclose()
                 return content
 
-            return await self._answer(request, send, read, _watch_async)
+            return await self._answer(request, send, read)
 
         async def aclose(self) -> None:
             await self._inner.aclose()
 
     return LlmAsyncTransport(library, library.AsyncHTTPTransport() if inner is None else inner, core)
-
-
-class _Heard:
-    """A body that is read in passing, and whose end is passed on once."""
-
-    def __init__(self, stream: Any, hear: Hear, end: End) -> None:
-        self._stream, self._hear, self._end = stream, hear, end
-        self._is_over = False
-
-    def _over(self, error: BaseException | None, is_read: bool = False) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._end(error, is_read)
-
-
-def _watch_sync(response: Any, hear: Hear, end: End) -> None:
-    class Watched(_Heard, _base(response, "SyncByteStream")):  # type: ignore[misc]
-        def __iter__(self) -> Iterator[bytes]:
-            try:
-                for part in self._stream:
-                    self._hear(part)
-                    yield part
-            except Exception as error:
-                self._over(error)
-                raise
-            self._over(None, True)
-
-        def close(self) -> None:
-            self._over(None)
-            self._stream.close()
-
-    _put(response, Watched, hear, end)
-
-
-def _watch_async(response: Any, hear: Hear, end: End) -> None:
-    class Watched(_Heard, _base(response, "AsyncByteStream")):  # type: ignore[misc]
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            try:
-                async for part in self._stream:
-                    self._hear(part)
-                    yield part
-            except Exception as error:
-                self._over(error)
-                raise
-            self._over(None, True)
-
-        async def aclose(self) -> None:
-            self._over(None)
-            await self._stream.aclose()
-
-    _put(response, Watched, hear, end)
-
-
-def _base(response: Any, name: str) -> Any:
-    root = next(kind.__module__.partition(".")[0] for kind in type(response).__mro__)
-    return getattr(importlib.import_module(root), name)
-
-
-def _put(response: Any, kind: Any, hear: Hear, end: End) -> None:
-    """A body that is here already, as with transports of tests, is read at once."""
-    try:
-        content = response.content
-    except Exception:
-        response.stream = kind(response.stream, hear, end)
-        return
-    # It is decoded: as a transport got it, it is not to be had any more.
-    heard = kind(None, hear, end)
-    if "content-encoding" not in response.headers:
-        heard._hear(content)
-    heard._over(None, True)

@@ -8,6 +8,7 @@ is not read to its end, its tokens stay unknown. Bodies may be compressed on the
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
@@ -18,6 +19,7 @@ from zlib import crc32
 
 from .._base import BaseThrottle
 from .._clock import NANOS
+from .._exchange import WatchedBody
 from .._hooks import ScopeBackoff
 from .._outcome import NOTHING, Outcome, failure_of
 from .._permit import Permit
@@ -61,8 +63,6 @@ class Exchange:
     send: Callable[[], Awaitable[Any]]
     """Sends it; gives the response of httpx."""
     read: Callable[[Any], Awaitable[bytes]]
-    watch: Callable[[Any, Callable[[bytes], None], Callable[[BaseException | None, bool], None]], None]
-    """Has each part of the body heard, and its end: why it failed, and whether it was read."""
 
 
 class Core:
@@ -162,7 +162,7 @@ class Core:
                 with lock:
                     budgets.refused(call)
             if is_held:
-                what.watch(response, lambda _: None, lambda *_: permit.tell(outcome))
+                _watch(response, lambda _: None, lambda *_: permit.tell(outcome))
             return
         known, kept = call, budgets
         encoding = response.headers.get("content-encoding", "").strip().lower()
@@ -193,7 +193,7 @@ class Core:
                 )
                 self._say("estimated", "usage-estimated", known.asked, text)
 
-        what.watch(response, hear, end)
+        _watch(response, hear, end)
 
     def _say(self, counter: str, code: str, asked: Asked, text: str) -> None:
         setattr(self.stats, counter, getattr(self.stats, counter) + 1)
@@ -281,6 +281,33 @@ class Core:
         # An overloaded server wants a pause, not a pace of a request a second.
         backoff = {"min_delay": 0.1, "window": 10}
         self._throttle.scope(scope).configure(delay=0, concurrency=self._concurrency, backoff=backoff)
+
+
+def root_of(kind: type) -> str:
+    """The library of a class."""
+    return kind.__module__.partition(".")[0]
+
+
+def _watch(
+    response: Any, hear: Callable[[bytes], None], end: Callable[[BaseException | None, bool], None]
+) -> None:
+    """Has each part of a body heard, and its end: why it failed, and whether it was read. One that is here
+    already, as with transports of tests, is read at once.
+    """
+    try:
+        content = response.content
+    except Exception:
+        library = importlib.import_module(next(map(root_of, type(response).__mro__)))
+
+        class Watched(WatchedBody, library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc, name-defined]
+            """Its usage is read in passing."""
+
+        response.stream = Watched(response.stream, end, hear)
+        return
+    # It is decoded: as a transport got it, it is not to be had any more.
+    if "content-encoding" not in response.headers:
+        hear(content)
+    end(None, True)
 
 
 _ACCOUNT = (
