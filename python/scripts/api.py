@@ -100,10 +100,10 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
             "scrapy/_downloader.py Downloader",
             "scrapy/_managers.py ThrottlingManager ThrottlingManagerProtocol Scopes Backoffs",
             "scrapy/_managers.py add_scope update_scope_backoff scope_cache",
-            "scrapy/_strategy.py ThrottlingScopeManager ThrottlingScopeManagerProtocol",
+            "scrapy/_managers.py ThrottlingScopeManager ThrottlingScopeManagerProtocol",
         ],
     ),
-    ("What a scope manager of Scrapy gets", "answer.", ["scrapy/_strategy.py ScopeAnswer"]),
+    ("What a scope manager of Scrapy gets", "answer.", ["scrapy/_managers.py ScopeAnswer"]),
     ("The engine alone: `autothrottle.engine`", "engine.", ["_native.pyi Engine parse_hints parse_robots"]),
 ]
 """A heading, how one gets at the members, and files with the names in them."""

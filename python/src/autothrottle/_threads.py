@@ -94,7 +94,7 @@ class ThreadDesk(Desk):
         super().forked()
 
     def new_scheduler(self) -> Scheduler:
-        from ._shared.schedulers import ThreadScheduler
+        from ._shared.transport import ThreadScheduler
 
         return ThreadScheduler(self.clock, self.lock)
 

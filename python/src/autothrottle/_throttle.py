@@ -80,7 +80,7 @@ class _TaskDesk(Desk):
         return running
 
     def new_scheduler(self) -> Scheduler:
-        from ._shared.schedulers import LoopScheduler
+        from ._shared.transport import LoopScheduler
 
         return LoopScheduler(self.clock)
 

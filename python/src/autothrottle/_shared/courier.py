@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from .transport import Done, Leaving, Scheduler, Timer
+from .._clock import Timer
+from .transport import Done, Leaving, Scheduler
 
 _AGAIN_S = 0.2
 """So long after it broke a connection is made anew."""
@@ -122,7 +123,7 @@ def _safely(call: Callable[..., object], *arguments: Any) -> None:
 
 
 class ThreadCourier:
-    """With a client that blocks: one thread sends, and one for each connection hears."""
+    """A :class:`Courier` with a client that blocks: one thread sends, and one for each connection hears."""
 
     def __init__(self, client: Any, scheduler: Scheduler, *, owns_client: bool = False) -> None:
         self._client = client
@@ -132,19 +133,15 @@ class ThreadCourier:
         self._sender = threading.Thread(target=self._send_all, name="autothrottle-redis", daemon=True)
 
     def open(self) -> None:
-        """See :class:`Courier`."""
         self._sender.start()
 
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
-        """See :class:`Courier`."""
         self._jobs.put((command, answer))
 
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
-        """See :class:`Courier`."""
         return _ThreadEars(self._client, self._scheduler, channels, heard, ready)
 
     def close(self) -> Leaving:
-        """See :class:`Courier`."""
         self._jobs.put(None)
         return _ThreadLeaving(self._sender)
 
@@ -192,7 +189,6 @@ class _ThreadEars:
         threading.Thread(target=self._hear, name="autothrottle-ears", daemon=True).start()
 
     def close(self) -> None:
-        """See :class:`Ears`."""
         self._is_closed = True
 
     def _hear(self) -> None:
@@ -232,17 +228,15 @@ class _ThreadLeaving:
         self._sender = sender
 
     def join(self, seconds: float) -> None:
-        """See :class:`Leaving`."""
         if self._sender.is_alive():
             self._sender.join(seconds)
 
     async def wait(self) -> None:
-        """See :class:`Leaving`."""
         await asyncio.to_thread(self.join, 5.0)
 
 
 class LoopCourier:
-    """With a client of asyncio: one task sends, and one for each connection hears."""
+    """A :class:`Courier` with a client of asyncio: one task sends, and one for each connection hears."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -250,19 +244,15 @@ class LoopCourier:
         self._sender: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """See :class:`Courier`."""
         self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="autothrottle-redis")
 
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
-        """See :class:`Courier`."""
         self._jobs.put_nowait((command, answer))
 
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
-        """See :class:`Courier`."""
         return _LoopEars(self._client, channels, heard, ready)
 
     def close(self) -> Leaving:
-        """See :class:`Courier`."""
         self._jobs.put_nowait(None)
         return _LoopLeaving(self._sender)
 
@@ -302,7 +292,6 @@ class _LoopEars:
         self._task = asyncio.get_running_loop().create_task(self._hear(), name="autothrottle-ears")
 
     def close(self) -> None:
-        """See :class:`Ears`."""
         self._task.cancel()
 
     async def _hear(self) -> None:
@@ -349,7 +338,6 @@ class _LoopLeaving:
         """A loop cannot be waited for from within: it says the rest by itself."""
 
     async def wait(self) -> None:
-        """See :class:`Leaving`."""
         if self._sender is not None:
             await asyncio.wait({self._sender}, timeout=5.0)
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import MISSING, fields
+from typing import Any, Protocol, TypeVar
 
+from .._clock import Timer
 from .._events import SharedCode
 from .._native import Engine, Shared
 from .._state import Decision, Notice, Peek, Robots, ScopeStats, Settled, SharedStats, Stats, Watching
@@ -22,7 +24,9 @@ from ..errors import (
     ScopeDownError,
     SharedError,
 )
-from .transport import Lease, Leaving, Offline, Peer, Scheduler, Timer, Transport
+from .transport import Lease, Leaving, Offline, Peer, Scheduler, Transport
+
+T = TypeVar("T")
 
 _NS = 1_000_000
 _LEVELS = {"nothing": 0, "changes": 1, "answers": 2}
@@ -247,7 +251,7 @@ class SharedHost:
 
     def scope_stats(self, now: int, scope: int) -> ScopeStats:
         """The state of one scope."""
-        return scope_read(self._machine.scope_stats(now, scope))
+        return read(ScopeStats, self._machine.scope_stats(now, scope))
 
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]:
         """What was learned, by all."""
@@ -311,7 +315,7 @@ class SharedHost:
             if self._listener is not None:
                 self._listener.refuse(ticket, self._error_of(refusal))
         elif what == "notice":
-            self._notices.append(notice_read(of[0]))
+            self._notices.append(read(Notice, of[0]))
         elif what == "warn":
             if self._listener is not None:
                 self._listener.shared_warning(*of)
@@ -422,21 +426,8 @@ class SharedHost:
 
 # What the machine of a group tells, as the package's own types: it speaks milliseconds and npm's names.
 
-_SPANS = {
-    "delay": "delayMs",
-    "asked": "askedMs",
-    "delay_before": "delayBeforeMs",
-    "span": "forMs",
-    "latency": "latencyMs",
-}
-_PLAIN = {
-    "step": "step",
-    "is_bad": "isBad",
-    "in_flight": "inFlight",
-    "setting": "setting",
-    "path": "path",
-    "why": "why",
-}
+_INSTANTS = {"hold_until", "last_heard_at", "offline_since", "recovers_at"}
+_SPANS = {"age", "asked", "backoff", "debt", "delay", "delay_before", "latency", "lead", "round_trip", "span"}
 
 
 def mark(ms: float | None) -> int | None:
@@ -449,58 +440,26 @@ def span(ms: float | None) -> int | None:
     return None if ms is None or not math.isfinite(ms) else max(0, math.ceil(ms * _NS))
 
 
-def notice_read(notice: Mapping[str, Any]) -> Notice:
-    """What the engine of the group noticed."""
-    told: dict[str, Any] = {field: notice.get(key) for field, key in _PLAIN.items()}
-    told |= {field: span(notice.get(key)) for field, key in _SPANS.items()}
-    told["hold_until"] = mark(notice.get("holdUntil"))
-    return Notice(
-        notice["kind"], notice["scope"], **{key: each for key, each in told.items() if each is not None}
-    )
+def read(kind: type[T], told: Mapping[str, Any], **made: Any) -> T:
+    """One of the types by the names of its fields; ``made`` stand as they are."""
+    for each in fields(kind):  # type: ignore[arg-type]
+        if each.name in made:
+            continue
+        first, *more = each.name.split("_")
+        key = first + "".join(map(str.capitalize, more))
+        value = told.get(key)
+        if each.name in _INSTANTS:
+            value = mark(value)
+        elif each.name in _SPANS:
+            value = span(told.get("forMs" if key == "span" else f"{key}Ms"))
+        if value is None and each.type == "int":
+            value = 0
+        if value is not None or (each.default is MISSING and each.default_factory is MISSING):
+            made[each.name] = value
+    return kind(**made)
 
 
 def stats_read(stats: Mapping[str, Any], shared: Mapping[str, Any]) -> Stats:
     """Statistics of the group, and the group itself."""
-    return Stats(
-        waiting=stats["waiting"],
-        in_flight=stats["inFlight"],
-        sent=stats["sent"],
-        settled=stats["settled"],
-        cancelled=stats["cancelled"],
-        paused=stats["paused"],
-        scopes={name: scope_read(scope) for name, scope in stats["scopes"].items()},
-        age=span(stats.get("ageMs")),
-        shared=SharedStats(
-            writer=shared.get("writer"),
-            is_writer=shared["isWriter"],
-            epoch=shared["epoch"],
-            members=shared.get("members"),
-            lead=span(shared["leadMs"]) or 0,
-            round_trip=span(shared.get("roundTripMs")),
-            last_heard_at=mark(shared.get("lastHeardAt")),
-            offline_since=mark(shared.get("offlineSince")),
-            debt=span(shared["debtMs"]) or 0,
-        ),
-    )
-
-
-def scope_read(scope: Mapping[str, Any]) -> ScopeStats:
-    """One scope."""
-    return ScopeStats(
-        delay=span(scope["delayMs"]) or 0,
-        backoff=span(scope["backoffMs"]) or 0,
-        backoff_step=scope["backoffStep"],
-        slots=scope["slots"],
-        in_flight=scope["inFlight"],
-        waiting=scope["waiting"],
-        hold_until=mark(scope.get("holdUntil")),
-        quota_left=scope.get("quotaLeft"),
-        reason=scope.get("reason"),
-        paused=scope["paused"],
-        rate=scope.get("rate"),
-        concurrency=scope["concurrency"],
-        bound_by=scope["boundBy"],
-        without_effect=scope.get("withoutEffect"),
-        latency=span(scope.get("latencyMs")),
-        recovers_at=mark(scope.get("recoversAt")),
-    )
+    scopes = {name: read(ScopeStats, scope) for name, scope in stats["scopes"].items()}
+    return read(Stats, stats, scopes=scopes, shared=read(SharedStats, shared))

@@ -32,7 +32,7 @@ _DENIED = re.compile(
 
 
 class RedisTransport:
-    """One process's way through Redis."""
+    """A :class:`Transport`: one process's way through Redis."""
 
     lease_ms = LEASE_MS
 
@@ -57,14 +57,11 @@ class RedisTransport:
         self._said_under: int | None = None
 
     def open(self, peer: Peer) -> None:
-        """See :class:`Transport`."""
         self._peer = peer
         self._courier.open()
         peer.opened()
 
     def compete(self, above: int, done: Done) -> None:
-        """See :class:`Transport`."""
-
         def hears(_: Any, error: BaseException | None) -> None:
             if error is not None or self._is_closed:
                 done(None, error)
@@ -77,22 +74,18 @@ class RedisTransport:
             hears(None, None)
 
     def renew(self, epoch: int, store: bytes | None, done: Done) -> None:
-        """See :class:`Transport`."""
         text = "" if store is None else base64.b64encode(store).decode()
         self._run(
             RENEW, [*self._claim(epoch), text, self._plain], lambda answer, error: done(answer == 1, error)
         )
 
     def release(self, epoch: int, store: bytes | None, done: Done) -> None:
-        """See :class:`Transport`."""
         self._flush()
         if store is not None:
             self.renew(epoch, store, _ignore)
         self._give_back(done)
 
     def to_leader(self, frame: bytes) -> None:
-        """See :class:`Transport`."""
-
         def told(heard: Any, error: BaseException | None) -> None:
             if error is None and heard == 0 and self._peer is not None:
                 self._peer.vacant()
@@ -103,15 +96,12 @@ class RedisTransport:
             self._courier.send(["PUBLISH", self._leader, frame], self._in_time(told))
 
     def to_member(self, epoch: int, member: str, frame: bytes) -> None:
-        """See :class:`Transport`."""
         self._say(epoch, f"{self._prefix}to:{member}", frame)
 
     def to_all(self, epoch: int, frame: bytes) -> None:
-        """See :class:`Transport`."""
         self._say(epoch, f"{self._prefix}all", frame)
 
     def reconnect(self) -> None:
-        """See :class:`Transport`."""
         is_leader = self._leader_ears is not None
         self._deafen()
 
@@ -131,7 +121,6 @@ class RedisTransport:
         self._listen(hears)
 
     def close(self) -> Leaving:
-        """See :class:`Transport`."""
         self._flush()
         self._is_closed = True
         if self._is_competing:

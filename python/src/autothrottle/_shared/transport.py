@@ -4,14 +4,23 @@ A transport moves bytes and elects. It may lose, double, delay and reorder what 
 It gives each epoch to one process. What a leader says to all and to the leader comes back to it: so it knows
 whether it hears.
 
-Answers come by a call, never from another thread: there is no loop of one kind here.
+Answers come by a call, never from another thread: there is no loop of one kind here. What a scheduler is to
+tasks and to threads stands at the end.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import heapq
+import logging
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
+
+from .._clock import NANOS, Clock, Timer
 
 Offline: TypeAlias = Literal["divide", "wait", "fail"]
 """What a process does when the connection to the others has been broken for five seconds."""
@@ -19,11 +28,8 @@ Offline: TypeAlias = Literal["divide", "wait", "fail"]
 Done: TypeAlias = Callable[[Any, BaseException | None], None]
 """Is called once, with an answer or with an error."""
 
-
-class Timer(Protocol):
-    """A call that was put off."""
-
-    def cancel(self) -> Any: ...
+_MS = 1e6
+_logger = logging.getLogger("autothrottle")
 
 
 class Scheduler(Protocol):
@@ -131,3 +137,128 @@ class Transport(Protocol):
 
     def close(self) -> Leaving:
         """Ends, when all was said. No message is taken afterwards."""
+
+
+class LoopScheduler:
+    """A :class:`Scheduler` of a loop of asyncio: the one in which the first request comes. What a thread says
+    to a loop that is closed is dropped.
+    """
+
+    is_loop = True
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def is_running(self) -> bool:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        return True
+
+    def now(self) -> float:
+        return self._clock.now() / _MS
+
+    def wall(self) -> float:
+        return self._clock.wall() / _MS
+
+    def call_later(self, ms: float, call: Callable[[], object]) -> Timer:
+        return self._clock.call_later(max(ms, 0.0) / 1000, lambda: (call(), None)[1])
+
+    def after_turn(self, call: Callable[[], object]) -> None:
+        asyncio.get_running_loop().call_soon(call)
+
+    def post(self, call: Callable[[], object]) -> None:
+        # A loop that is over takes no call.
+        with contextlib.suppress(RuntimeError):
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(call)
+
+    def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def close(self) -> None:
+        """See :class:`Scheduler`."""
+
+
+class _Call:
+    __slots__ = ("at", "call", "number")
+
+    def __init__(self, at: int, number: int, call: Callable[[], object]) -> None:
+        self.at = at
+        self.number = number
+        self.call: Callable[[], object] | None = call
+
+    def cancel(self) -> None:
+        """Does not call."""
+        self.call = None
+
+    def __lt__(self, other: _Call) -> bool:
+        return (self.at, self.number) < (other.at, other.number)
+
+
+class ThreadScheduler:
+    """A :class:`Scheduler` that is a thread and calls under the lock of a throttle: a lease has to be made
+    longer while no thread waits. It keeps no program alive.
+    """
+
+    is_loop = False
+    is_running = True
+
+    def __init__(self, clock: Clock, lock: AbstractContextManager[Any]) -> None:
+        self._clock = clock
+        self._lock = lock
+        self._calls: list[_Call] = []
+        self._made = 0
+        self._changed = threading.Condition()
+        self._is_closed = False
+
+    def now(self) -> float:
+        return self._clock.now() / _MS
+
+    def wall(self) -> float:
+        return self._clock.wall() / _MS
+
+    def call_later(self, ms: float, call: Callable[[], object]) -> Timer:
+        with self._changed:
+            self._made += 1
+            made = _Call(self._clock.now() + int(max(ms, 0.0) * _MS), self._made, call)
+            heapq.heappush(self._calls, made)
+            if self._calls[0] is made:
+                self._changed.notify()
+        return made
+
+    def after_turn(self, call: Callable[[], object]) -> None:
+        self.call_later(0.0, call)
+
+    def post(self, call: Callable[[], object]) -> None:
+        self.call_later(0.0, call)
+
+    def open(self) -> None:
+        threading.Thread(target=self._run, name="autothrottle-time", daemon=True).start()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if self._is_closed:
+                    return
+                left = (self._calls[0].at - self._clock.now()) / NANOS if self._calls else None
+                if left is None or left > 0:
+                    self._changed.wait(left)
+                    continue
+                call = heapq.heappop(self._calls)
+            with self._lock:
+                # Looked at under the lock: the thread that struck it out held that.
+                if call.call is None:
+                    continue
+                try:
+                    call.call()
+                except Exception:
+                    _logger.exception("a call of a shared throttle failed")

@@ -14,14 +14,16 @@ from __future__ import annotations
 from ._downloader import Downloader
 from ._managers import (
     Backoffs,
+    ScopeAnswer,
     Scopes,
     ThrottlingManager,
     ThrottlingManagerProtocol,
+    ThrottlingScopeManager,
+    ThrottlingScopeManagerProtocol,
     add_scope,
     scope_cache,
     update_scope_backoff,
 )
-from ._strategy import ScopeAnswer, ThrottlingScopeManager, ThrottlingScopeManagerProtocol
 
 __all__ = [
     "Backoffs",

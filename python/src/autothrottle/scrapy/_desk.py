@@ -1,4 +1,4 @@
-"""Where requests wait: the engine, the clock, and the one timer.
+"""Where requests wait: the engine, the clock, and the one timer; and a slot as Scrapy has it.
 
 The way: a request is submitted and gets a ticket → poll → what the engine names leaves → it is settled →
 poll. No decision is made here. Both ways in end in `drain`, for what changed may let a request leave.
@@ -9,50 +9,34 @@ from __future__ import annotations
 import json
 import logging
 import os
-import time
+from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 
+from .._clock import SystemClock
 from .._permit import left
 from ..errors import ScopeDownError, SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from scrapy import Request
+
+    from .._clock import Clock, Timer
     from .._native import Engine
-    from .._state import Settled
+    from .._state import ScopeStats, Settled
 
 logger = logging.getLogger("autothrottle.scrapy")
 
 
-class Timer(Protocol):
-    """What `call_later` gives."""
-
-    def cancel(self) -> object: ...
-
-
-class Clock(Protocol):
-    """Where time comes from: nanoseconds, and seconds for the timer."""
-
-    def now(self) -> int: ...
-    def wall(self) -> int: ...
-    def call_later(self, seconds: float, function: Callable[[], object]) -> Timer: ...
-
-
-class SystemClock:
+class ReactorClock(SystemClock):
     """The system's clocks, and Scrapy's timers with whatever reactor or loop it runs."""
 
-    def now(self) -> int:
-        return time.monotonic_ns()
-
-    def wall(self) -> int:
-        return time.time_ns()
-
-    def call_later(self, seconds: float, function: Callable[[], object]) -> Timer:
-        return call_later(seconds, function)
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return call_later(seconds, callback)
 
 
 class Desk:
@@ -182,6 +166,68 @@ class Desk:
     def _woken(self) -> None:
         self._timer = None
         self.drain()
+
+
+class Slot:
+    """What of Scrapy's download slots others look at: the scheduler's queue, extensions, spiders.
+
+    Requests of the same scopes share one. Its ``delay`` and ``concurrency`` are the engine's, and setting
+    them configures the scope, as programs written for Scrapy do. The engine's handles are given back with it.
+    """
+
+    def __init__(self, desk: Desk, names: Sequence[str], make: Callable[[str], int]) -> None:
+        self._desk = desk
+        self.names = tuple(names)
+        self.handles = [make(name) for name in names]
+        self.scopes = dict(zip(self.names, self.handles, strict=True))
+        self.active: set[Request] = set()
+        self.transferring: set[Request] = set()
+        # For code that prints a slot: no request waits in it, and no timer is its own.
+        self.queue: deque[Any] = deque()
+        self.lastseen = 0.0
+        self.latercall = None
+
+    def stats(self) -> list[ScopeStats]:
+        """The engine's view of each scope."""
+        now = self._desk.clock.now()
+        return [self._desk.engine.scope_stats(now, handle) for handle in self.handles]
+
+    @property
+    def delay(self) -> float:
+        """Seconds between two sends: the longest of its scopes."""
+        return max((each.delay / 1e9 for each in self.stats()), default=0.0)
+
+    @delay.setter
+    def delay(self, seconds: float) -> None:
+        self._configure({"delay": seconds * 1000})
+
+    @property
+    def concurrency(self) -> int:
+        """Slots: the fewest of its scopes."""
+        return min((each.slots for each in self.stats()), default=0)
+
+    @concurrency.setter
+    def concurrency(self, slots: int) -> None:
+        self._configure({"concurrency": slots})
+
+    def free_transfer_slots(self) -> int:
+        return self.concurrency - len(self.transferring)
+
+    def download_delay(self) -> float:
+        return self.delay
+
+    def close(self) -> None:
+        """Scrapy's slots have a timer to cancel; these have none."""
+
+    def _configure(self, options: dict[str, Any]) -> None:
+        now = self._desk.clock.now()
+        for handle in self.handles:
+            self._desk.engine.configure(now, handle, options)
+        self._desk.drain()
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.names)
+        return f"<Slot {names}: {len(self.active)} active, {len(self.transferring)} transferring>"
 
 
 _SNAPSHOT = "throttling.json"

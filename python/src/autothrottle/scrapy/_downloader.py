@@ -24,8 +24,8 @@ from scrapy.utils.misc import build_from_crawler
 
 from .._permit import Begun
 from ..errors import ConfigError, ThrottleError
-from ._desk import Clock, Desk, SystemClock, restore, save
-from ._managers import Hooks, ThrottlingManager
+from ._desk import Desk, ReactorClock, Slot, restore, save
+from ._managers import Hooks, ScopeAnswer, Strategies, ThrottlingManager
 from ._options import is_typed, read_options
 from ._queue import Ahead, Closing, sent_back
 from ._report import (
@@ -37,8 +37,6 @@ from ._report import (
     user_agent,
 )
 from ._shared import GroupListener, leave, make_engine
-from ._slot import Slot
-from ._strategy import ScopeAnswer, Strategies
 from ._telling import Teller, logger
 
 if TYPE_CHECKING:
@@ -50,6 +48,8 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
     from twisted.internet.defer import Deferred
 
+    from .._clock import Clock
+
 _OUR_SLOT = "_throttling_slot"
 """Where the slot that we gave a request stands: one in ``download_slot`` that differs is the user's."""
 
@@ -57,7 +57,7 @@ _OUR_SLOT = "_throttling_slot"
 class Downloader(ScrapysDownloader):
     """Sends a request when all of its scopes allow it."""
 
-    clock: Clock = SystemClock()
+    clock: Clock = ReactorClock()
 
     def __init__(self, crawler: Crawler) -> None:
         self._desk: Desk | None = None

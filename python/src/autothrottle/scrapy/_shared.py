@@ -18,8 +18,9 @@ from ._telling import logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._shared.transport import Offline, Timer
-    from ._desk import Clock, Desk
+    from .._clock import Clock, Timer
+    from .._shared.transport import Offline
+    from ._desk import Desk
     from ._options import Options
     from ._telling import Teller
 
@@ -34,7 +35,7 @@ _HEALTH_S = 5
 
 
 class ReactorScheduler:
-    """Scrapy's timers, with whatever reactor or loop it runs."""
+    """A ``Scheduler`` of Scrapy's timers, with whatever reactor or loop it runs."""
 
     is_loop = False
     is_running = True
@@ -44,32 +45,26 @@ class ReactorScheduler:
         self._post: Callable[..., object] | None = None
 
     def now(self) -> float:
-        """See ``Scheduler``."""
         return self._clock.now() / 1e6
 
     def wall(self) -> float:
-        """See ``Scheduler``."""
         return self._clock.wall() / 1e6
 
     def call_later(self, ms: float, call: Callable[[], object]) -> Timer:
-        """See ``Scheduler``."""
         made = _Call(call)
         made.timer = self._clock.call_later(max(ms, 0.0) / 1000, made)
         return made
 
     def after_turn(self, call: Callable[[], object]) -> None:
-        """See ``Scheduler``."""
         self.call_later(0.0, call)
 
     def post(self, call: Callable[[], object]) -> None:
-        """See ``Scheduler``."""
         # A loop that is over takes no call.
         with contextlib.suppress(RuntimeError):
             if self._post is not None:
                 self._post(call)
 
     def open(self) -> None:
-        """See ``Scheduler``."""
         try:
             self._post = asyncio.get_running_loop().call_soon_threadsafe
         except RuntimeError:
@@ -78,7 +73,6 @@ class ReactorScheduler:
             self._post = reactor.callFromThread
 
     def close(self) -> None:
-        """See ``Scheduler``."""
         self._post = None
 
 

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from ._desk import Desk
+    from ._desk import Desk, Slot
     from ._options import Options
-    from ._slot import Slot
 
 logger = logging.getLogger("autothrottle.scrapy")
 
