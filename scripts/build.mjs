@@ -143,6 +143,16 @@ function fitBindings(name) {
   code = code.replaceAll(/\b(pass\w+\([^()]*?), wasm\.\w+(?:, wasm\.\w+)?\)/g, '$1)')
   code = code.replaceAll(/(function pass\w+\(arg), malloc(?:, realloc)?\)/g, '$1)')
   code = code.replaceAll(/= (malloc|realloc)\(/g, '= wasm.__wbindgen_$1(')
+  // Several results stand in the memory: one function reads them.
+  const moved = 'wasm.__wbindgen_add_to_stack_pointer'
+  const results = /(wasm\.\w+\(retptr\b.*\));\n((?: *var r\d = .*\n)+)/g
+  code = code.replaceAll(`const retptr = ${moved}(-16) >>> 0;\n`, '').replaceAll(`${moved}(16);\n`, '')
+  code = code.replaceAll(results, (_, call, read) => {
+    const names = read.match(/\br\d/g).join(', ')
+    return `const [${names}] = results(${call.replace('(retptr', '')};\n`
+  })
+  code = code.replaceAll(/^( *)try \{\n((?:\1 {4}.*\n| *\n)*)\1\} finally \{\n *\1\}\n/gm, '$2')
+  code += RESULTS
   const { imports, exports } = shortenNames(`${root}/pkg/${name}_bg.wasm`)
   for (const [long, short] of imports) replace(`${long}:`, `${short}:`)
   const types = `${root}/pkg/${name}_bg.wasm.d.ts`
@@ -225,6 +235,18 @@ const textDecoder = () =>
 let cachedTextEncoder;
 const textEncoder = () => (cachedTextEncoder ??= new (textClass('TextEncoder'))());
 const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
+`
+
+const RESULTS = `
+function results(call, ...given) {
+    const at = wasm.__wbindgen_add_to_stack_pointer(-16) >>> 0;
+    try {
+        call(at, ...given);
+        return [0, 4, 8].map((place) => getDataViewMemory0().getInt32(at + place, true));
+    } finally {
+        wasm.__wbindgen_add_to_stack_pointer(16);
+    }
+}
 `
 
 /** Writes the release into a section of its own: `initialize` refuses the module of another one. */

@@ -71,7 +71,6 @@ export const WASM_FEATURES = [
   '--enable-sign-ext',
   '--enable-mutable-globals',
   '--enable-reference-types',
-  '--enable-multivalue',
 ]
 
 /**

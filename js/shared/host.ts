@@ -84,7 +84,6 @@ export class SharedHost implements Host {
   readonly #context: HostContext
   readonly #transport: Transport
   #machine: WasmShared
-  readonly #reasons: readonly string[]
   #listener: HostListener | undefined
   readonly #notices: Notice[] = []
   /** Questions to the transport that have no answer yet. */
@@ -110,7 +109,6 @@ export class SharedHost implements Host {
     // Said at once if it is wrong, as what it is.
     if (snapshot !== undefined) new Engine(options).restore(snapshot, clock.now(), clock.wallNow())
     const Machine = loadShared()
-    this.#reasons = Machine.reasons()
     const away = offline === undefined ? -1 : OFFLINE.indexOf(offline)
     const seed = Math.floor(random() * 2 ** 53)
     const { leaseMs, isPrompt = false, keepMs = 0 } = transport
@@ -275,7 +273,7 @@ export class SharedHost implements Host {
     options: { cost?: number | readonly number[] } = {},
   ): Peek {
     const at = this.#machine.peek(now, numbers('scopes', scopes), costsOf(options.cost ?? 1))
-    const reason = this.#reasons[this.#machine.reason] as Reason | undefined
+    const reason = this.#machine.reason as Reason | undefined
     return { at, reason, scope: this.#machine.reason_scope }
   }
 

@@ -167,9 +167,9 @@ impl Boundary {
         self.because.and_then(|cause| cause.scope).map_or(NO_SCOPE, ScopeId::to_number)
     }
 
-    /// The words for reasons.
-    pub fn reasons() -> Vec<String> {
-        Reason::ALL.iter().map(|reason| reason.name().into()).collect()
+    /// The word for the reason at this place, as `reason` gives it.
+    pub fn reason_at(place: f64) -> Option<&'static str> {
+        Reason::ALL.get(place as usize).filter(|_| place >= 0.0).map(|reason| reason.name())
     }
 
     /// What the robots.txt of a scope asks for; NaN is none. The place of the outcome in [`Robots`].

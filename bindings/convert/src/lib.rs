@@ -76,7 +76,7 @@ pub fn problems(error: ConfigError) -> JsValue {
 
 /// What an export gives. V8 puts a call into the code around it where one value comes back. It ends the
 /// program where that value is a reference and the code is thrown away meanwhile (Node 20 and 22). A result
-/// crosses as three values.
+/// crosses as numbers in the memory.
 pub type Given = Result<JsValue, JsValue>;
 
 /// A value for JavaScript, as an export gives it.

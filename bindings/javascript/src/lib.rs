@@ -55,8 +55,7 @@ impl WasmEngine {
 
     #[wasm_bindgen(getter)]
     pub fn reason(&self) -> Option<String> {
-        let place = self.0.reason();
-        (place >= 0.0).then(|| Boundary::reasons().into_iter().nth(place as usize)).flatten()
+        Boundary::reason_at(self.0.reason()).map(str::to_string)
     }
 
     #[wasm_bindgen(getter, js_name = reasonScope)]

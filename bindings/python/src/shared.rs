@@ -284,7 +284,7 @@ impl Shared {
         let names = scopes.into_iter().map(name).collect::<PyResult<Vec<_>>>()?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let (at, reason, scope) = self.with(|machine| machine.peek(instant(now), &names, &cost.numbers()))?;
-        let reason = (reason >= 0.0).then(|| Boundary::reasons().into_iter().nth(reason as usize)).flatten();
+        let reason = Boundary::reason_at(reason).map(str::to_string);
         let scope = scope.map(|scope| self.named(|names| names.intern(&scope))).transpose()?;
         Ok((at.is_finite().then(|| nanos::of_mark(at)), reason, scope))
     }

@@ -316,17 +316,13 @@ impl WasmShared {
     }
 
     #[wasm_bindgen(getter)]
-    pub fn reason(&self) -> f64 {
-        self.reason
+    pub fn reason(&self) -> Option<String> {
+        Boundary::reason_at(self.reason).map(str::to_string)
     }
 
     #[wasm_bindgen(getter)]
     pub fn reason_scope(&self) -> Option<String> {
         self.reason_scope.clone()
-    }
-
-    pub fn reasons() -> Vec<String> {
-        Boundary::reasons()
     }
 
     pub fn stats(&mut self, now: f64) -> Given {
