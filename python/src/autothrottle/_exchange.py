@@ -239,8 +239,8 @@ async def _hook(
 
 
 class WatchedBody:
-    """A body that tasks or threads read: ``hear`` gets each part in passing. ``end`` is called once: with why it
-    failed, and whether it was read to its end.
+    """A body that tasks or threads read: ``hear`` gets each part in passing. ``end`` is called once, with why
+    it failed and whether it was read to its end.
     """
 
     def __init__(
