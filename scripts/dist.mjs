@@ -44,12 +44,15 @@ const FOLDERS = {
     bringing: BRINGING,
     source: (name) => `import { ${name}Module as source } from './js/wasm/load/${name}-module.ts'`,
   },
-  // Bundles, which have no file beside them, take the folder above (condition `module`).
+  // Bundles, which have no file beside them, take the folder above (condition `module`). An import of
+  // `node:fs` asks it for all that it exports, streams as well: two milliseconds.
   'node/': {
     bringing: NODES,
     source: (name) => `
-      import { readFileSync } from 'node:fs'
-      const source = () => readFileSync(new URL('${fileOf(name)}', import.meta.url))`,
+      import { createRequire } from 'node:module'
+      const source = () =>
+        (process.getBuiltinModule ?? createRequire(import.meta.url))('node:fs').readFileSync(
+          new URL('${fileOf(name)}', import.meta.url))`,
   },
   // Compiled at deployment: Workers and edge functions cannot compile bytes.
   'edge/': {
@@ -70,12 +73,16 @@ const EXIT = `
   export let watchExit = () => {}
   export const giveExit = (watch) => { watchExit = watch }`
 const EXITING = ['index', 'undici', 'local', 'redis']
-/** In Node it comes with the module: each file takes a millisecond. So it is there twice, in no chunk. */
+/** In Node it comes with the module. So it is there twice, in no chunk. */
 const givesExit = (folder) => `
   import 'whole'
   import { giveExit } from './js/core/at-exit.js'
   import { watchExit } from './js/core/at-exit.ts?${folder}'
   giveExit(watchExit)`
+
+/** In Node the main entry brings the engine itself: each file takes a millisecond. */
+const isInIndex = (folder, module) => folder === 'node/' && module === 'engine'
+const bringer = (folder, module) => (isInIndex(folder, module) ? 'index' : `${module}-module`)
 
 /** Makes `dist/`, if anything that it comes from has changed. */
 export async function makeDist() {
@@ -150,12 +157,12 @@ async function esModules() {
     for (const [entry, modules] of Object.entries(bringing)) {
       const exit = folder === '' && EXITING.includes(entry) ? ['exit'] : []
       made[`${folder}${entry}`] = `
-        ${[...exit, ...modules].map((module) => `import './${module}-module.js'`).join('\n')}
+        ${[...exit, ...modules].map((module) => `import './${bringer(folder, module)}.js'`).join('\n')}
         import 'whole'
         export * from './js/${entry}.ts'`
       for (const module of modules)
-        made[`${folder}${module}-module`] = `
-        ${folder === 'node/' && module === 'engine' ? givesExit('node') : "import 'whole'"}
+        made[`${folder}${bringer(folder, module)}`] = `
+        ${isInIndex(folder, module) ? `${givesExit('node')}\nexport * from './js/index.ts'` : "import 'whole'"}
         import { give } from './js/wasm/load/given.ts'
         ${source(module)}
         give('${module}', source)`
@@ -173,6 +180,11 @@ async function esModules() {
         contents: made[path],
         loader: 'ts',
         resolveDir: root,
+      }))
+      build.onResolve({ filter: /^\.\/index\.js$/, namespace: 'made' }, ({ path }) => ({
+        path,
+        external: true,
+        sideEffects: true,
       }))
       // From an entry it is the file beside; from the code there is none.
       build.onResolve({ filter: /-module\.js$/ }, ({ path, namespace }) =>
