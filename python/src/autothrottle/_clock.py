@@ -27,6 +27,24 @@ class Timer(Protocol):
     def cancel(self) -> Any: ...
 
 
+class HeapTimer:
+    """A timer of a heap: calls at one instant go in the order in which they were asked for."""
+
+    __slots__ = ("at", "call", "number")
+
+    def __init__(self, at: int, number: int, call: Callable[[], object]) -> None:
+        self.at = at
+        self.number = number
+        self.call: Callable[[], object] | None = call
+
+    def cancel(self) -> None:
+        """Does not call."""
+        self.call = None
+
+    def __lt__(self, other: HeapTimer) -> bool:
+        return (self.at, self.number) < (other.at, other.number)
+
+
 class Clock(Protocol):
     """Where time comes from. ``FakeClock`` of ``autothrottle.testing`` stands in for it in tests."""
 

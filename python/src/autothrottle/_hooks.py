@@ -110,7 +110,12 @@ def update_scope_backoff(
     return means
 
 
-def checked_backoffs(hook: str, backoffs: object, scopes: Sequence[str]) -> dict[str, ScopeBackoff] | None:
+_KEYS = ("delay", "cost", "remaining", "reset")
+
+
+def checked_backoffs(
+    hook: str, backoffs: object, scopes: Sequence[str], keys: tuple[str, ...] = _KEYS
+) -> dict[str, ScopeBackoff] | None:
     """What a hook gave, checked against the scopes of the request."""
     if backoffs is None:
         return None
@@ -130,23 +135,20 @@ def checked_backoffs(hook: str, backoffs: object, scopes: Sequence[str]) -> dict
         if not isinstance(means, Mapping):
             raise ManagerError(hook, f"gave {shown(means)} for {name}; want a mapping")
         for key, value in means.items():
-            _check(hook, name, key, value)
+            _check(hook, name, key, value, keys)
     return cast("dict[str, ScopeBackoff]", entries)
 
 
-def _check(hook: str, name: str, key: str, value: object) -> None:
+def _check(hook: str, name: str, key: str, value: object, keys: tuple[str, ...]) -> None:
     if key == "backoff":
         if value is not None and not isinstance(value, bool):
             raise ManagerError(hook, f"gave backoff: {shown(value)} for {name}; want true or false")
         return
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 <= seconds <= 1e12
-    if key in _KEYS and (value is None or is_number):
+    if key in keys and (value is None or is_number):
         return
-    raise ManagerError(hook, f"gave {key}: {shown(value)} for {name}; want one of {', '.join(_KEYS)}, from 0")
-
-
-_KEYS = ("delay", "cost", "remaining", "reset")
+    raise ManagerError(hook, f"gave {key}: {shown(value)} for {name}; want one of {', '.join(keys)}, from 0")
 
 
 def checked_scopes(hook: str, url: str, scopes: object) -> Scopes:

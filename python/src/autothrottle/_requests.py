@@ -140,11 +140,7 @@ class Settings:
         retry = options.get("retry") or {}
         longest, redirect = retry.get("max_retry_after"), driver.get("redirect_max_delay")
         return cls(
-            get_scopes=driver.get("get_scopes"),
-            get_response_backoff=driver.get("get_response_backoff"),
-            get_error_backoff=driver.get("get_error_backoff"),
-            get_response_delay=driver.get("get_response_delay"),
-            get_hints=driver.get("get_hints"),
+            **{name: each for name, each in driver.items() if name.startswith("get_")},
             request_timeout=seconds_of("request_timeout", driver.get("request_timeout")),
             redirect_max_delay=300.0 if redirect is None else nanos("redirect_max_delay", redirect) / NANOS,
             is_held_by_body=driver.get("release") == "body",

@@ -20,29 +20,11 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timezone
 
-from ._clock import NANOS
+from ._clock import NANOS, HeapTimer
 
 __all__ = ["FakeClock"]
 
 _MOST_TURNS = 10_000
-
-
-class _Timer:
-    """A call that was put off."""
-
-    __slots__ = ("at", "call", "number")
-
-    def __init__(self, at: int, number: int, call: Callable[[], None]) -> None:
-        self.at = at
-        self.number = number
-        self.call: Callable[[], None] | None = call
-
-    def cancel(self) -> None:
-        """Does not call."""
-        self.call = None
-
-    def __lt__(self, other: _Timer) -> bool:
-        return (self.at, self.number) < (other.at, other.number)
 
 
 class FakeClock:
@@ -52,7 +34,7 @@ class FakeClock:
         begin = datetime(2026, 1, 1, tzinfo=timezone.utc) if wall is None else wall
         self._now = round(start * NANOS)
         self._offset = round(begin.timestamp() * NANOS) - self._now
-        self._timers: list[_Timer] = []
+        self._timers: list[HeapTimer] = []
         self._made = 0
 
     def now(self) -> int:
@@ -63,10 +45,10 @@ class FakeClock:
         """Nanoseconds since 1970."""
         return self._now + self._offset
 
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> _Timer:
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> HeapTimer:
         """Calls back when the clock has reached that time."""
         self._made += 1
-        timer = _Timer(self._now + math.ceil(max(0.0, seconds) * NANOS - 1e-3), self._made, callback)
+        timer = HeapTimer(self._now + math.ceil(max(0.0, seconds) * NANOS - 1e-3), self._made, callback)
         heapq.heappush(self._timers, timer)
         return timer
 

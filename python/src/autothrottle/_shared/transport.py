@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-from .._clock import NANOS, Clock, Timer
+from .._clock import NANOS, Clock, HeapTimer, Timer
 
 Offline: TypeAlias = Literal["divide", "wait", "fail"]
 """What a process does when the connection to the others has been broken for five seconds."""
@@ -183,22 +183,6 @@ class LoopScheduler:
         """See :class:`Scheduler`."""
 
 
-class _Call:
-    __slots__ = ("at", "call", "number")
-
-    def __init__(self, at: int, number: int, call: Callable[[], object]) -> None:
-        self.at = at
-        self.number = number
-        self.call: Callable[[], object] | None = call
-
-    def cancel(self) -> None:
-        """Does not call."""
-        self.call = None
-
-    def __lt__(self, other: _Call) -> bool:
-        return (self.at, self.number) < (other.at, other.number)
-
-
 class ThreadScheduler:
     """A :class:`Scheduler` that is a thread and calls under the lock of a throttle: a lease has to be made
     longer while no thread waits. It keeps no program alive.
@@ -210,7 +194,7 @@ class ThreadScheduler:
     def __init__(self, clock: Clock, lock: AbstractContextManager[Any]) -> None:
         self._clock = clock
         self._lock = lock
-        self._calls: list[_Call] = []
+        self._calls: list[HeapTimer] = []
         self._made = 0
         self._changed = threading.Condition()
         self._is_closed = False
@@ -224,7 +208,7 @@ class ThreadScheduler:
     def call_later(self, ms: float, call: Callable[[], object]) -> Timer:
         with self._changed:
             self._made += 1
-            made = _Call(self._clock.now() + int(max(ms, 0.0) * _MS), self._made, call)
+            made = HeapTimer(self._clock.now() + int(max(ms, 0.0) * _MS), self._made, call)
             heapq.heappush(self._calls, made)
             if self._calls[0] is made:
                 self._changed.notify()

@@ -24,6 +24,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 from w3lib.url import add_http_if_no_scheme
 
+from .._hooks import backoff_map
+from .._hooks import checked_backoffs as of_hooks
 from .._native import parse_hints
 from ..errors import ManagerError
 
@@ -171,7 +173,8 @@ def add_scope(scopes: Scopes, scope: str, cost: float | None = None, /) -> dict[
 
 def update_scope_backoff(backoffs: Backoffs, scope: str, /, **change: Any) -> dict[str, dict[str, Any]]:
     """These backoffs with more about one scope: keys of :class:`ScopeBackoff`."""
-    found = {name: dict(means) for name, means in backoff_map(backoffs).items()}
+    given: Any = backoffs or {}
+    found: dict[str, Any] = {**backoff_map(given)}
     return {**found, scope: {**found.get(scope, {}), **change}}
 
 
@@ -191,15 +194,6 @@ def scope_cache(method: _Method) -> _Method:
         return cache[request]
 
     return cached  # type: ignore[return-value]
-
-
-def backoff_map(backoffs: Backoffs) -> Mapping[str, Mapping[str, Any]]:
-    """Backoffs in any of their forms: scope → what it means."""
-    if backoffs is None:
-        return {}
-    if isinstance(backoffs, str):
-        return {backoffs: {}}
-    return backoffs if isinstance(backoffs, Mapping) else {name: {} for name in backoffs}
 
 
 class Hooks:
@@ -284,35 +278,21 @@ def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, d
 
     :raises ManagerError: for what is no scope of the request, and for what is no number.
     """
-    if said is None:
-        return None
-
-    def fail(what: str) -> ManagerError:
-        return ManagerError(hook, what)
-
-    if not isinstance(said, (str, Mapping, Iterable)):
-        raise fail(f"gave {said!r}; want a scope, scopes, or a dict of what it means for each")
-    of_request = tuple(scopes)
-    found: dict[str, dict[str, Any]] = {}
-    means: Any
-    for name, means in backoff_map(said).items():
-        if name not in of_request:
-            raise fail(f"named {name!r}, which is no scope of the request ({', '.join(of_request)})")
-        if means is None:
-            means = {}
-        if not isinstance(means, Mapping):
-            raise fail(f"gave {means!r} for {name}; want a dict")
-        found[name] = {}
-        for typed, value in means.items():
-            key = _ALIASES.get(typed, str(typed))
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if (key == "backoff" and isinstance(value, bool)) or value is None:
-                pass
-            elif key not in _KEYS or not is_number or not 0 <= value <= 1e12:
-                raise fail(f"gave {typed}: {value!r} for {name}; want one of {', '.join(_KEYS)}, from 0")
-            if value is not None:
-                found[name][key] = value
-    return found
+    if isinstance(said, Mapping):
+        said = {
+            name: {
+                _ALIASES.get(typed, typed): value
+                for typed, value in (means or {}).items()
+                if value is not None
+            }
+            if means is None or isinstance(means, Mapping)
+            else means
+            for name, means in said.items()
+        }
+    elif isinstance(said, Iterable) and not isinstance(said, str):
+        said = list(said)
+    checked: Any = of_hooks(hook, said, tuple(scopes), _KEYS)
+    return checked  # type: ignore[no-any-return]
 
 
 def _own(manager: Any, name: str) -> Callable[..., Any] | None:
