@@ -92,17 +92,67 @@ def _is_manager(value: object) -> bool:
     return any(hasattr(value, name) for name in (*_METHODS, "delay", "concurrency"))
 
 
-class ManagedScopes:
-    """The managers of scopes, as they are met."""
+class Managers:
+    """The managers of scopes, and what each said last of its pace."""
+
+    name = "manager"
+    """What errors call one."""
+
+    def __init__(self) -> None:
+        self._managers: dict[str, tuple[Any, Pace]] = {}
+
+    def said(self, scope: str) -> Pace | None:
+        """The pace of a scope that has a manager."""
+        known = self._managers.get(scope)
+        return None if known is None else known[1]
+
+    def keep(self, scope: str, manager: Any) -> Pace:
+        """From here on a scope has this one. Gives its pace."""
+        pace = self._pace(scope, manager)
+        self._managers[scope] = manager, pace
+        return pace
+
+    def tell(self, scope: str, method: str, *event: Any) -> Pace | None:
+        """Tells a scope's manager; gives its pace, if that is another now."""
+        known = self._managers.get(scope)
+        if known is None:
+            return None
+        manager, told = known
+        call = getattr(manager, method, None)
+        if call is not None:
+            self.ask(scope, lambda: call(*event), self.name_of(method))
+        pace = self.keep(scope, manager)
+        return None if pace == told else pace
+
+    def name_of(self, method: str) -> str:
+        """What errors call a method of one."""
+        return self.name
+
+    def ask(self, scope: str, call: Callable[[], T], name: str | None = None) -> T:
+        """What a call of the user's gives."""
+        try:
+            return call()
+        except Exception as error:
+            what = f"of {scope} failed: {error!r:.200}"
+            raise ManagerError(name or self.name, what) from error
+
+    def _pace(self, scope: str, manager: Any) -> Pace:
+        names = ("delay", "concurrency")
+        pace = self.ask(scope, lambda: {name: getattr(manager, name, None) for name in names})
+        return {name: value for name, value in pace.items() if value is not None}
+
+
+class ManagedScopes(Managers):
+    """The managers that the options of a throttle name, as their scopes are met."""
 
     def __init__(self, scopes: Mapping[str, Any], shared: Any) -> None:
+        super().__init__()
         self._own = {
             name: each["manager"]
             for name, each in scopes.items()
             if isinstance(each, Mapping) and each.get("manager") is not None
         }
         self._shared = shared
-        self._managers: dict[str, tuple[Any, Pace]] = {}
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> tuple[ManagedScopes | None, list[Problem]]:
@@ -123,60 +173,24 @@ class ManagedScopes:
 
     def begin(self, scope: str) -> Pace | None:
         """What is to be configured when the scope is made, or made anew."""
-        known = self._managers.get(scope)
-        if known:
-            return known[1]
+        known = self.said(scope)
         make = self._own.get(scope, self._shared)
-        if make is None:
-            return None
-        manager = make if _is_manager(make) else _ask(scope, lambda: make(scope))
+        if known is not None or make is None:
+            return known
+        manager = make if _is_manager(make) else self.ask(scope, lambda: make(scope))
         if not _is_manager(manager):
             raise ManagerError("manager", f"for {scope}: want an object; got {manager!r:.60}")
-        told = _pace_of(scope, manager)
         if len(self._managers) > 100_000:
             self._managers = {name: each for name, each in self._managers.items() if name in self._own}
-        self._managers[scope] = manager, told
-        return told
+        return self.keep(scope, manager)
 
     def on_send(self, scope: str, at: float) -> Pace | None:
         """Tells that a request leaves; gives what that changes."""
-        return self._tell(scope, "on_send", ManagedSend(scope, at))
+        return self.tell(scope, "on_send", ManagedSend(scope, at))
 
     def on_answer(self, is_bad: bool, event: ManagedAnswer) -> Pace | None:
         """Tells of an answer that the engine has judged; gives what that changes."""
-        return self._tell(event.scope, "on_bad" if is_bad else "on_good", event)
-
-    def _tell(self, scope: str, method: str, event: ManagedSend) -> Pace | None:
-        entry = self._managers.get(scope)
-        if entry is None:
-            return None
-        manager, told = entry
-        call = getattr(manager, method, None)
-        if call is not None:
-            _ask(scope, lambda: call(event))
-        pace = _pace_of(scope, manager)
-        if pace == told:
-            return None
-        self._managers[scope] = manager, pace
-        return pace
-
-
-def _pace_of(scope: str, manager: Any) -> Pace:
-    def read() -> Pace:
-        pace = {
-            "delay": getattr(manager, "delay", None),
-            "concurrency": getattr(manager, "concurrency", None),
-        }
-        return {key: value for key, value in pace.items() if value is not None}
-
-    return _ask(scope, read)
-
-
-def _ask(scope: str, call: Callable[[], T]) -> T:
-    try:
-        return call()
-    except Exception as error:
-        raise ManagerError("manager", f"of {scope} failed") from error
+        return self.tell(event.scope, "on_bad" if is_bad else "on_good", event)
 
 
 HELD_HANDLES = 2000

@@ -24,8 +24,10 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 from w3lib.url import add_http_if_no_scheme
 
+from .._convert import convert_scope
 from .._hooks import backoff_map
 from .._hooks import checked_backoffs as of_hooks
+from .._managers import Managers, Pace
 from .._native import parse_hints
 from ..errors import ManagerError
 
@@ -369,73 +371,51 @@ class ThrottlingScopeManager:
         """A bad answer."""
 
 
-class Strategies:
-    """The managers of scopes that have one."""
+class Strategies(Managers):
+    """The managers of scopes that have one. What they say of a pace goes to the engine in its own units."""
+
+    name = "THROTTLING_SCOPE_MANAGER"
 
     def __init__(self, crawler: Crawler, options: Options) -> None:
+        super().__init__()
         self._crawler = crawler
         self._configs = options.configs
-        self._managers: dict[str, tuple[Any, dict[str, Any]]] = {}
         self._classes = options.managers
+
+    def name_of(self, method: str) -> str:
+        return method
 
     @property
     def are_there(self) -> bool:
         """Whether any scope may have one."""
         return any(each is not None for each in self._classes.values())
 
-    def begin(self, scope: str) -> dict[str, Any]:
+    def begin(self, scope: str) -> Pace:
         """What is to be configured when the scope is made."""
-        known = self._managers.get(scope)
-        if known:
-            return known[1]
+        known = self.said(scope)
         made = self._classes.get(scope) or self._classes.get(None)
-        if made is None:
-            return {}
-        config = {"id": scope, **self._configs.get(scope, {})}
-        try:
-            manager = build_from_crawler(made, self._crawler, config) if isinstance(made, type) else made
-        except Exception as error:
-            raise ManagerError("THROTTLING_SCOPE_MANAGER", f"of {scope} failed: {error!r}") from error
-        told = _pace(scope, manager)
-        self._managers[scope] = manager, told
-        return told
+        if known is None and made is not None:
+            config = {"id": scope, **self._configs.get(scope, {})}
+            known = self.keep(scope, self.ask(scope, lambda: _built(made, self._crawler, config)))
+        return _engines(known)
 
     def forget(self, scope: str) -> None:
         """The scope is idle; one that the settings name keeps its manager and what that learned."""
         if scope not in self._classes:
             self._managers.pop(scope, None)
 
-    def on_send(self, scope: str) -> dict[str, Any]:
+    def on_send(self, scope: str) -> Pace:
         """Tells that a request leaves; gives what that changes."""
-        return self._tell(scope, "on_send")
+        return _engines(self.tell(scope, "on_send"))
 
-    def on_answer(self, answer: ScopeAnswer, is_bad: bool) -> dict[str, Any]:
+    def on_answer(self, answer: ScopeAnswer, is_bad: bool) -> Pace:
         """Tells of an answer that the engine has judged; gives what that changes."""
-        return self._tell(answer.scope, "on_bad" if is_bad else "on_good", answer)
-
-    def _tell(self, scope: str, event: str, *arguments: Any) -> dict[str, Any]:
-        known = self._managers.get(scope)
-        if not known:
-            return {}
-        manager, told = known
-        method = getattr(manager, event, None)
-        if method is not None:
-            try:
-                method(*arguments)
-            except Exception as error:
-                raise ManagerError(event, f"of {scope} failed: {error!r}") from error
-        pace = _pace(scope, manager)
-        if pace == told:
-            return {}
-        self._managers[scope] = manager, pace
-        return pace
+        return _engines(self.tell(answer.scope, "on_bad" if is_bad else "on_good", answer))
 
 
-def _pace(scope: str, manager: Any) -> dict[str, Any]:
-    """What it says, in the engine's units."""
-    try:
-        delay, concurrency = getattr(manager, "delay", None), getattr(manager, "concurrency", None)
-    except Exception as error:
-        raise ManagerError("THROTTLING_SCOPE_MANAGER", f"of {scope} failed: {error!r}") from error
-    pace: dict[str, Any] = {} if delay is None else {"delay": delay * 1000}
-    return pace if concurrency is None else {**pace, "concurrency": concurrency}
+def _built(made: Any, crawler: Crawler, config: Mapping[str, Any]) -> Any:
+    return build_from_crawler(made, crawler, config) if isinstance(made, type) else made
+
+
+def _engines(pace: Pace | None) -> Pace:
+    return convert_scope(pace or {}).engine
