@@ -13,7 +13,8 @@ use crate::made::{engine, millis};
 #[test]
 fn typescript_looks_for_the_same_words() {
     let words = format!("  /{}/i\n", SAYS_SOMETHING.join("|"));
-    assert!(include_str!("../../js/answers/headers.ts").contains(&words), "{words}");
+    let found = include_str!("../../js/answers/headers.ts").contains(&words);
+    assert!(found, "SAYS_SOMETHING of js/answers/headers.ts is to be\n{words}");
 }
 
 /// What the engine describes, as the vectors have it.
@@ -76,7 +77,7 @@ pub fn fields_of(case: &Value) -> Vec<(&str, &str)> {
 #[test]
 fn all_header_vectors() {
     let cases = lines("headers.jsonl");
-    assert_eq!(cases.len(), 177);
+    assert!(cases.len() > 150, "a part of the file is missing");
     let mut wrong = Vec::new();
     for case in &cases {
         let fields = fields_of(case);
@@ -94,7 +95,7 @@ fn all_header_vectors() {
             ));
         }
     }
-    assert!(wrong.is_empty(), "{} of 177 wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
 /// Refusals that no wait would have avoided: what is behind the server is dead, or the configuration always
@@ -104,13 +105,13 @@ const NO_RULE: [&str; 6] = [
     "no built-in limiter",
 ];
 
-/// The 407 captured responses as servers: what was sent is sent where the engine would have sent it, and
+/// The captured responses as servers: what was sent is sent where the engine would have sent it, and
 /// answered as it was. Once a server has said how long to wait, or what is left, the rule that the capture
 /// shows must not refuse the engine again: no refusal may lie where the engine would send.
 #[test]
 fn captured_servers_do_not_refuse_twice() {
     let captures = lines("captures.jsonl");
-    assert_eq!(captures.len(), 407);
+    assert!(captures.len() > 400, "a part of the file is missing");
     let mut servers: Vec<(String, Vec<&Value>)> = Vec::new();
     for capture in &captures {
         let name = format!("{} {}", capture["version"].as_str().unwrap(), capture["config"]);

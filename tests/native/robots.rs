@@ -25,7 +25,7 @@ pub fn vectors() -> Vec<(Value, Vec<u8>)> {
 #[test]
 fn all_robots_vectors() {
     let cases = vectors();
-    assert_eq!(cases.len(), 55);
+    assert!(cases.len() > 50, "a part of the file is missing");
     for (case, bytes) in cases {
         let want = case["expect"].as_f64().map(|seconds| seconds * 1000.0);
         assert_eq!(crawl_delay_ms(&bytes, case["ua"].as_str().unwrap()), want, "{}", case["name"]);
