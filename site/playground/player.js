@@ -27,7 +27,8 @@ const CUT = 'This link is cut, or of another version. Below is the first story.'
 /** Whether the address names a program that cannot be read. A place of the page is none. */
 const isCut = () => location.hash.length > 1 && !document.getElementById(location.hash.slice(1))
 
-export function usePlayer() {
+/** `say` tells a word about something that is no problem. */
+export function usePlayer(say) {
   const program = shallowRef(programOf(OPENING.story))
   const stage = shallowRef()
   const view = shallowRef()
@@ -35,30 +36,18 @@ export function usePlayer() {
   const isReal = ref(false)
   const frame = ref(0)
   const message = ref('')
-  /** A word about something that is no problem. */
-  const notice = ref('')
   let wantsCalm = false
   let request = 0
   let last = 0
   let carry = 0
   let lastText = 0
   let lastDraw = 0
-  let forgetting
 
   /** Says what the texts say; `isFull` also what takes longer to work out. */
   const look = () => {
     const { value: on } = stage
     if (on) view.value = { now: on.now, states: on.states(), isOver: isOver() }
     frame.value++
-  }
-
-  /** For three seconds. */
-  const tell = (text) => {
-    notice.value = text
-    clearTimeout(forgetting)
-    forgetting = setTimeout(() => {
-      notice.value = ''
-    }, 3000)
   }
 
   /** Runs what may throw; the message is the engine's own. */
@@ -220,7 +209,7 @@ export function usePlayer() {
     edit(next)
     delete next.story
     const isFine = load(next, { play: isPlaying.value })
-    if (isFine) tell('Started anew')
+    if (isFine) say('Started anew')
     return isFine
   }
 
@@ -282,9 +271,7 @@ export function usePlayer() {
     setReal,
     frame,
     message,
-    notice,
     story,
-    load,
     start,
     pause,
     step,

@@ -8,11 +8,8 @@ import { ref } from 'vue'
 import { HEIGHT, WIDTH } from './card.js'
 import { base } from './worker-of-page.js'
 
-/**
- * `name` of files, `page` that is linked and framed with its `hash()` (`title` and `height` for the frame), and
- * `picture(theme)`: an SVG.
- */
-export function useSharing({ name, page, title, height, hash, picture, link }) {
+/** A word that stands for four seconds, and how to say it. */
+export function useSaid() {
   const said = ref('')
   let timer
   const say = (text) => {
@@ -22,7 +19,14 @@ export function useSharing({ name, page, title, height, hash, picture, link }) {
       said.value = ''
     }, 4000)
   }
+  return { said, say }
+}
 
+/**
+ * `name` of files, `page` that is linked and framed with its `hash()` (`title` and `height` for the frame), and
+ * `picture(theme)`: an SVG.
+ */
+export function useSharing({ name, page, title, height, hash, picture, link, say }) {
   const address = (query = '') => {
     const url = new URL(`${base()}${page}${query}`, location.href)
     url.hash = hash()
@@ -60,7 +64,7 @@ export function useSharing({ name, page, title, height, hash, picture, link }) {
     }
   }
 
-  return { said, say, copyText, copyLink, copyEmbed, copyPicture }
+  return { copyText, copyLink, copyEmbed, copyPicture }
 }
 
 /** Gives a blob to the reader as a file. */
