@@ -58,15 +58,14 @@ macro_rules! policies {
             /// Takes new settings; `last` is the scope's last send.
             pub fn on_configure(&mut self, old: &ScopeConfig, new: &ScopeConfig, last: Option<Instant>) {
                 $(
-                    let before = $config(old);
-                    let (state, now) = (self.$name.take(), $config(new));
-                    self.$name = now.map(|now| match (state, before) {
-                        (Some(state), Some(before)) if before == now => state,
-                        (Some(state), Some(before)) => {
-                            Box::new(Policy::on_configure(*state, &before, &now, last))
+                    match (&mut self.$name, $config(old), $config(new)) {
+                        (state, _, None) => *state = None,
+                        (Some(_), Some(before), Some(now)) if before == now => {}
+                        (Some(state), Some(before), Some(now)) => {
+                            **state = Policy::on_configure(**state, &before, &now, last);
                         }
-                        _ => Box::new(Policy::turned_on(&now, last)),
-                    });
+                        (state, _, Some(now)) => *state = Some(Box::new(Policy::turned_on(&now, last))),
+                    }
                 )*
             }
 

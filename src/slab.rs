@@ -63,6 +63,13 @@ macro_rules! handle {
 }
 pub(crate) use handle;
 
+/// Once for all, since looking an item up is inlined everywhere.
+#[cold]
+#[inline(never)]
+fn unknown() -> ! {
+    panic!("an index that was handed out")
+}
+
 #[derive(Clone, Debug)]
 enum Place<T> {
     Free { next: u32 },
@@ -139,7 +146,7 @@ impl<T> Slab<T> {
     pub fn id(&self, index: u32) -> Id {
         match self.place(index) {
             Some(&Place::Used { generation, .. }) => Id { generation, index },
-            _ => panic!("an index that was handed out"),
+            _ => unknown(),
         }
     }
 
@@ -148,7 +155,7 @@ impl<T> Slab<T> {
     pub fn item_mut(&mut self, index: u32) -> (Id, &mut T) {
         match self.place_mut(index) {
             Some(Place::Used { generation, item }) => (Id { generation: *generation, index }, item),
-            _ => panic!("an index that was handed out"),
+            _ => unknown(),
         }
     }
 
@@ -177,7 +184,7 @@ impl<T> core::ops::Index<u32> for Slab<T> {
     fn index(&self, index: u32) -> &T {
         match self.place(index) {
             Some(Place::Used { item, .. }) => item,
-            _ => panic!("an index that was handed out"),
+            _ => unknown(),
         }
     }
 }
@@ -187,7 +194,7 @@ impl<T> core::ops::IndexMut<u32> for Slab<T> {
     fn index_mut(&mut self, index: u32) -> &mut T {
         match self.place_mut(index) {
             Some(Place::Used { item, .. }) => item,
-            _ => panic!("an index that was handed out"),
+            _ => unknown(),
         }
     }
 }

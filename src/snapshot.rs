@@ -156,7 +156,8 @@ impl Snapshot {
     /// Reads a snapshot. Everything that is wrong is reported at once, with its path.
     pub fn parse(value: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
-        let snapshot = read(value, "", &mut problems, Self::fields);
+        let mut snapshot = Self::default();
+        read(&mut snapshot, value, "", &mut problems);
         if problems.0.is_empty() { Ok(snapshot) } else { Err(ConfigError { problems: problems.0 }) }
     }
 
@@ -170,8 +171,8 @@ impl Snapshot {
 }
 
 impl From<Snapshot> for Value {
-    fn from(snapshot: Snapshot) -> Self {
-        written(snapshot, Snapshot::fields)
+    fn from(mut snapshot: Snapshot) -> Self {
+        written(&mut snapshot)
     }
 }
 
@@ -182,9 +183,13 @@ impl Learned {
     }
 }
 
-// Each field once, for both ways: on the way out it is given and stays, on the way in it is what stood there.
+/// Each field once, for both ways: on the way out it is given and stays, on the way in it is what stood
+/// there.
+trait Fields {
+    fn fields(&mut self, visit: &mut Visit);
+}
 
-impl Snapshot {
+impl Fields for Snapshot {
     fn fields(&mut self, visit: &mut Visit) {
         let version = visit.number("version", Some(VERSION), f64::MAX);
         if version.is_none_or(|version| version != VERSION) {
@@ -196,12 +201,13 @@ impl Snapshot {
             visit.problem("scopes", "an object", "nothing");
         }
         if visit.problems.is_none() {
-            let scope = |(name, learned)| (name, written(learned, Learned::fields));
+            let scope = |(name, mut learned)| (name, written(&mut learned));
             visit.put("scopes", Value::Map(self.scopes.drain(..).map(scope).collect()));
         } else if let (Some((value, path)), Some(problems)) = (visit.take("scopes"), &mut visit.problems) {
             for (name, value) in entries(value, &path, problems) {
                 if value != Value::Nothing {
-                    let learned = read(value, &join(&path, &name), problems, Learned::fields);
+                    let mut learned = Learned::default();
+                    read(&mut learned, value, &join(&path, &name), problems);
                     self.scopes.push((name, learned));
                 }
             }
@@ -209,26 +215,34 @@ impl Snapshot {
     }
 }
 
-impl Learned {
+impl Fields for Learned {
     fn fields(&mut self, visit: &mut Visit) {
         self.since_send = visit.span("sinceSend", self.since_send);
         let rests = core::mem::take(&mut self.rests);
-        self.rests = visit.list("rests", rests, |span| span.millis().into(), read_span);
+        let mut out = rests.into_iter().map(|span| span.millis().into());
+        visit.list("rests", &mut out, &mut |value, path, problems| {
+            self.rests.extend(read_number(&value, path, problems, LONGEST_MS).map(Span::from_millis));
+        });
         self.policies.each(&mut |key, most, number| *number = visit.number(key, *number, most));
         self.hold = visit.span("hold", self.hold);
         self.is_paused = visit.flag("isPaused", self.is_paused);
-        let quotas = core::mem::take(&mut self.quotas);
-        self.quotas = visit.list(
-            "quotas",
-            quotas,
-            |spent| written(spent, Spent::fields),
-            |value, path, problems| Some(read(value, path, problems, Spent::fields)),
-        );
+        let mut quotas = core::mem::take(&mut self.quotas);
+        let mut out = quotas.iter_mut().map(|spent| written(spent));
+        visit.list("quotas", &mut out, &mut |value, path, problems| {
+            let mut spent = Spent::default();
+            read(&mut spent, value, path, problems);
+            self.quotas.push(spent);
+        });
         self.crawl = visit.span("crawlDelay", self.crawl);
-        self.backoff = visit.object("backoff", self.backoff, BackedOff::fields);
-        self.left = visit.object("left", self.left, Left::fields);
+        let mut backoff = self.backoff.unwrap_or_default();
+        self.backoff = visit.object("backoff", &mut backoff, self.backoff.is_some()).then_some(backoff);
+        let mut left = self.left.unwrap_or_default();
+        self.left = visit.object("left", &mut left, self.left.is_some()).then_some(left);
         let routes = core::mem::take(&mut self.routes);
-        self.routes = visit.list("routes", routes, Known::written, Known::read);
+        let mut out = routes.into_iter().map(Known::written);
+        visit.list("routes", &mut out, &mut |value, path, problems| {
+            self.routes.extend(Known::read(&value, path, problems));
+        });
     }
 }
 
@@ -240,9 +254,8 @@ impl Known {
         Value::List(items)
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "as every reader of a list's items")]
-    fn read(value: Value, path: &str, problems: &mut Problems) -> Option<Self> {
-        if let Value::List(items) = &value
+    fn read(value: &Value, path: &str, problems: &mut Problems) -> Option<Self> {
+        if let Value::List(items) = value
             && let [Value::Text(key), Value::Number(routes), budgets @ ..] = &items[..]
             && (1.0..=255.0).contains(routes)
         {
@@ -260,7 +273,7 @@ impl Known {
     }
 }
 
-impl BackedOff {
+impl Fields for BackedOff {
     fn fields(&mut self, visit: &mut Visit) {
         self.pace = visit.some_span("pace", self.pace);
         self.good = visit.some_span("good", self.good);
@@ -273,7 +286,7 @@ impl BackedOff {
     }
 }
 
-impl Left {
+impl Fields for Left {
     fn fields(&mut self, visit: &mut Visit) {
         self.cost = visit.cost("units", Some(self.cost));
         self.span = visit.some_span("span", self.span);
@@ -281,13 +294,15 @@ impl Left {
     }
 }
 
-impl Spent {
+impl Fields for Spent {
     fn fields(&mut self, visit: &mut Visit) {
         self.window = visit.some_span("window", self.window);
         self.is_strict = visit.flag("strict", self.is_strict);
         let sends = core::mem::take(&mut self.sends);
         let pair = |(ago, cost): (Span, Cost)| Value::List(vec![ago.millis().into(), cost.units().into()]);
-        self.sends = visit.list("sends", sends, pair, read_send);
+        visit.list("sends", &mut sends.into_iter().map(pair), &mut |value, path, problems| {
+            self.sends.extend(read_send(&value, path, problems));
+        });
         self.owed = visit.cost("owed", Some(self.owed).filter(|&owed| owed > Cost::ZERO));
         if self.sends.windows(2).any(|pair| pair[0].0 < pair[1].0) {
             visit.problem("sends", "the oldest first", "another order");
@@ -304,7 +319,8 @@ struct Visit<'a> {
     problems: Option<&'a mut Problems>,
 }
 
-type Read<T> = fn(Value, &str, &mut Problems) -> Option<T>;
+/// Takes in an item of a list, with its path.
+type Each<'a> = &'a mut dyn FnMut(Value, &str, &mut Problems);
 
 // Each of these is called a dozen times: where they are inlined, reading a snapshot is half of its weight.
 impl Visit<'_> {
@@ -371,45 +387,33 @@ impl Visit<'_> {
         }
     }
 
-    fn object<T: Default>(
-        &mut self,
-        key: &str,
-        field: Option<T>,
-        fields: fn(&mut T, &mut Visit),
-    ) -> Option<T> {
+    /// True if the object is there, which is in `item` then.
+    fn object(&mut self, key: &str, item: &mut dyn Fields, is_there: bool) -> bool {
         if self.problems.is_none() {
-            self.put(key, field.map(|field| written(field, fields)).into());
-            return None;
+            self.put(key, if is_there { written(item) } else { Value::Nothing });
+            return is_there;
         }
-        let (value, path) = self.take(key)?;
-        Some(read(value, &path, self.problems.as_mut()?, fields))
+        let (Some((value, path)), Some(problems)) = (self.take(key), &mut self.problems) else {
+            return false;
+        };
+        read(item, value, &path, problems);
+        true
     }
 
-    /// The fields of a list on their way in, with the path of each; on the way out the list is put.
-    fn list<T>(&mut self, key: &str, field: Vec<T>, out: fn(T) -> Value, each: Read<T>) -> Vec<T> {
+    /// A list: `out` gives its items, `each` hears of those that stood there.
+    fn list(&mut self, key: &str, out: &mut dyn Iterator<Item = Value>, each: Each) {
         if self.problems.is_none() {
-            let items: Vec<Value> = field.into_iter().map(out).collect();
-            self.put(key, if items.is_empty() { Value::Nothing } else { Value::List(items) });
-            return Vec::new();
+            let items: Vec<Value> = out.collect();
+            return self.put(key, if items.is_empty() { Value::Nothing } else { Value::List(items) });
         }
-        let items = self.items(key);
-        let Some(problems) = &mut self.problems else { return Vec::new() };
-        items.into_iter().filter_map(|(item, path)| each(item, &path, problems)).collect()
-    }
-
-    /// What stands in a list, each with its path.
-    #[inline(never)]
-    fn items(&mut self, key: &str) -> Vec<(Value, String)> {
         match (self.take(key), &mut self.problems) {
-            (Some((Value::List(items), path)), _) if items.len() <= MOST => {
-                let place = |(index, item)| (item, item_path(&path, index));
-                items.into_iter().enumerate().map(place).collect()
+            (Some((Value::List(items), path)), Some(problems)) if items.len() <= MOST => {
+                for (index, item) in items.into_iter().enumerate() {
+                    each(item, &item_path(&path, index), problems);
+                }
             }
-            (Some((other, path)), Some(problems)) => {
-                problems.add(&path, "a list", other.describe());
-                Vec::new()
-            }
-            _ => Vec::new(),
+            (Some((other, path)), Some(problems)) => problems.add(&path, "a list", other.describe()),
+            _ => {}
         }
     }
 
@@ -428,22 +432,20 @@ impl Visit<'_> {
     }
 }
 
-fn written<T>(mut item: T, fields: fn(&mut T, &mut Visit)) -> Value {
+fn written(item: &mut dyn Fields) -> Value {
     let mut visit = Visit { entries: Vec::new(), path: "", problems: None };
-    fields(&mut item, &mut visit);
+    item.fields(&mut visit);
     Value::Map(visit.entries)
 }
 
-fn read<T: Default>(value: Value, path: &str, problems: &mut Problems, fields: fn(&mut T, &mut Visit)) -> T {
-    let mut item = T::default();
+fn read(item: &mut dyn Fields, value: Value, path: &str, problems: &mut Problems) {
     let mut visit = Visit { entries: entries(value, path, problems), path, problems: Some(problems) };
-    fields(&mut item, &mut visit);
+    item.fields(&mut visit);
     for (key, value) in visit.entries {
         if value != Value::Nothing {
             problems.add(&join(path, &key), "a key of a snapshot", value.describe());
         }
     }
-    item
 }
 
 fn entries(value: Value, path: &str, problems: &mut Problems) -> Vec<(String, Value)> {
@@ -466,12 +468,7 @@ fn read_number(value: &Value, path: &str, problems: &mut Problems, most: f64) ->
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as every reader of a list's items")]
-fn read_span(value: Value, path: &str, problems: &mut Problems) -> Option<Span> {
-    read_number(&value, path, problems, LONGEST_MS).map(Span::from_millis)
-}
-
-fn read_send(value: Value, path: &str, problems: &mut Problems) -> Option<(Span, Cost)> {
+fn read_send(value: &Value, path: &str, problems: &mut Problems) -> Option<(Span, Cost)> {
     match value {
         Value::List(pair) if pair.len() == 2 => {
             let ago = read_number(&pair[0], &item_path(path, 0), problems, LONGEST_MS);

@@ -213,12 +213,16 @@ impl Boundary {
     /// `reason_scope` say why not now.
     pub fn peek(&mut self, now: f64, scopes: &[f64], costs: &[f64]) -> f64 {
         let last = costs.last().copied().unwrap_or(1.0);
-        let cost = |place: usize| costs.get(place).copied().unwrap_or(last);
-        let places = scopes.iter().enumerate().filter(|&(_, &scope)| scope != NO_SCOPE);
-        let (known, costs): (Vec<f64>, Vec<f64>) = places.map(|(place, &scope)| (scope, cost(place))).unzip();
+        let (mut known, mut of_known) = (Vec::new(), Vec::new());
+        for (place, &scope) in scopes.iter().enumerate() {
+            if scope != NO_SCOPE {
+                known.push(scope);
+                of_known.push(costs.get(place).copied().unwrap_or(last));
+            }
+        }
         let now = self.now(now);
         let ids = scope_ids(&known);
-        let request = Request { costs: &costs, ..Request::new(&ids) };
+        let request = Request { costs: &of_known, ..Request::new(&ids) };
         let peek = if known.is_empty() && !scopes.is_empty() {
             Ok(self.engine.peek_new(now))
         } else {

@@ -358,7 +358,7 @@ impl Engine {
         if let Some(family) = &mut entry.family {
             family.unknown = entry.scope.slots.in_flight();
         }
-        self.notices.push(Notice::Budgets { scope: entry.name.to_string() });
+        self.notices.push(Notice::Budgets { scope: String::from(&*entry.name) });
         self.refresh(scope);
     }
 

@@ -154,7 +154,7 @@ impl Engine {
             let entry = &self.registry[id.0.index];
             let mut learned = entry.scope.learned(now, flying);
             learned.routes = entry.family.as_ref().map_or_else(Vec::new, |family| family.routes().into());
-            (name.to_string(), learned)
+            (String::from(&**name), learned)
         });
         Snapshot { wall_ms, scopes: learned.filter(|(_, learned)| !learned.is_new()).collect() }
     }

@@ -49,7 +49,7 @@ impl Engine {
             settled: self.totals.settled,
             cancelled: self.totals.cancelled,
             paused: self.paused,
-            scopes: scopes.map(|(name, stats)| (name.to_string(), stats)).collect(),
+            scopes: scopes.map(|(name, stats)| (String::from(&**name), stats)).collect(),
         }
     }
 
@@ -87,7 +87,7 @@ impl Engine {
     /// Tells what people should know, also without a listener.
     #[inline(always)]
     pub(super) fn tell_always(&mut self, scope: u32, settled: &Settled) {
-        let name = || self.registry[scope].name.to_string();
+        let name = || String::from(&*self.registry[scope].name);
         if let Some(span) = settled.stall {
             self.notices.push(Notice::Stalled { scope: name(), span });
         }
@@ -108,7 +108,7 @@ impl Engine {
         }
         let [asked, kept] = [asked, most].map(|span| whole_text(span.micros() / 1_000_000));
         let why = text(&["the server asked for ", &asked, " s, and ", &kept, " s are kept"]);
-        let (scope, setting) = (entry.name.to_string(), "backoff.maxHold");
+        let (scope, setting) = (String::from(&*entry.name), "backoff.maxHold");
         self.notices.push(Notice::HoldCut(Diagnostic { scope, setting, path: setting.into(), why }));
     }
 
@@ -165,7 +165,7 @@ impl Engine {
         let share = meter.share(Some(reason).filter(|&reason| reason != Reason::Global));
         let percent = whole_text((100.0 * share) as u64);
         let why = text(&["requests waited for it ", &percent, " % of the last minute"]);
-        Some((reason, Diagnostic { scope: entry.name.to_string(), setting, path, why }))
+        Some((reason, Diagnostic { scope: String::from(&*entry.name), setting, path, why }))
     }
 
     /// The scope's setting that can have no effect, or has had none for long, if there is one.
@@ -201,13 +201,13 @@ impl Engine {
             let slots = whole_text(config.concurrency.into());
             let why =
                 ["it counts all scopes together; each has ", &slots, " of its own (defaults.concurrency)"];
-            let (scope, setting) = (entry.name.to_string(), "concurrency");
+            let (scope, setting) = (String::from(&*entry.name), "concurrency");
             return Some(Diagnostic { scope, setting, path: setting.into(), why: text(&why) });
         } else {
             return None;
         };
         let path = self.config.path_of(&entry.name, config, setting);
-        Some(Diagnostic { scope: entry.name.to_string(), setting, path, why })
+        Some(Diagnostic { scope: String::from(&*entry.name), setting, path, why })
     }
 
     /// Reports what is known to have no effect before the first request.
@@ -229,7 +229,7 @@ impl Engine {
         let config = &entry.scope.config;
         if let Some((setting, why)) = config.without_effect(config.own) {
             let path = self.config.path_of(&entry.name, config, setting);
-            self.report(Diagnostic { scope: entry.name.to_string(), setting, path, why });
+            self.report(Diagnostic { scope: String::from(&*entry.name), setting, path, why });
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     decision::{Cause, Decision, Reason, Ticket, Verdict},
     policy::quota::Cost,
     queue::{Costs, Lane, NONE, Place, Queue, Rank, Stage},
-    scope::registry::Entry,
+    scope::registry::{Entry, Registry},
     time::{Instant, Span},
 };
 
@@ -316,31 +316,22 @@ impl Engine {
         {
             return;
         }
-        let registry = &mut self.registry;
         if let Some(position) = old {
-            registry[scope].waiters.timer = None;
-            self.timers
-                .remove(position, &mut |scope, position| registry[scope].waiters.timer = Some(position));
+            self.registry[scope].waiters.timer = None;
+            self.timers.remove(position, &mut place_timer(&mut self.registry));
         }
         if let Some(at) = at {
-            self.timers
-                .push(at, scope, &mut |scope, position| registry[scope].waiters.timer = Some(position));
+            self.timers.push(at, scope, &mut place_timer(&mut self.registry));
         }
     }
 
     fn park(&mut self, index: u32, until: Instant) {
-        let queue = &mut self.queue;
-        self.parked.push(until, index, &mut |index, position| {
-            queue.entry(index).stage = Stage::Parked { position };
-        });
+        self.parked.push(until, index, &mut place_parked(&mut self.queue));
     }
 
     pub(super) fn unpark(&mut self, index: u32) {
         let Stage::Parked { position } = self.queue.entry(index).stage else { return };
-        let queue = &mut self.queue;
-        self.parked.remove(position, &mut |index, position| {
-            queue.entry(index).stage = Stage::Parked { position };
-        });
+        self.parked.remove(position, &mut place_parked(&mut self.queue));
     }
 
     pub(super) fn forget(&mut self, index: u32) {
@@ -355,4 +346,14 @@ impl Engine {
             self.registry[scope].waiters.solo[usize::from(lane.is_free)] = None;
         }
     }
+}
+
+/// Notes where a scope stands in the heap of times.
+fn place_timer(registry: &mut Registry) -> impl FnMut(u32, u32) {
+    |scope, position| registry[scope].waiters.timer = Some(position)
+}
+
+/// Notes where a request stands among those that wait for their own delay.
+fn place_parked(queue: &mut Queue) -> impl FnMut(u32, u32) {
+    |index, position| queue.entry(index).stage = Stage::Parked { position }
 }

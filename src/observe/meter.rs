@@ -205,15 +205,20 @@ impl Meter {
         let slide = |this: f64, last: f64| (this + last * left) / span as f64;
         let (this, last) = (&meter.this, &meter.last);
         let answers = f64::from(this.answers) + f64::from(last.answers) * left;
-        let reasons = Reason::ALL.into_iter().map(Some).chain([None]);
-        let bound = this.bound.iter().zip(&last.bound).map(|(&a, &b)| slide(f64::from(a), f64::from(b)));
+        let mut bound_by = Vec::new();
+        for (place, (&this, &last)) in this.bound.iter().zip(&last.bound).enumerate() {
+            let share = slide(f64::from(this), f64::from(last));
+            if share > 0.0 {
+                bound_by.push((Reason::ALL.get(place).copied(), share));
+            }
+        }
         Effective {
             rate: (span == WINDOW.micros())
                 .then(|| slide(f64::from(this.sends), f64::from(last.sends)) * 1e6),
             latency_ms: (answers > 0.0)
                 .then(|| (this.latency as f64 + last.latency as f64 * left) / answers / 1000.0),
             concurrency: slide(this.busy as f64, last.busy as f64),
-            bound_by: reasons.zip(bound).filter(|&(_, share)| share > 0.0).collect(),
+            bound_by,
         }
     }
 

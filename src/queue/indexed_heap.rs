@@ -73,15 +73,14 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         let item = self.items[position];
         while position > 0 {
             let parent = (position - 1) / ARITY;
-            if self.items[parent].0 <= item.0 {
+            let above = self.items[parent];
+            if above.0 <= item.0 {
                 break;
             }
-            self.items[position] = self.items[parent];
-            place(self.items[position].1, position as u32);
+            self.set(position, above, place);
             position = parent;
         }
-        self.items[position] = item;
-        place(item.1, position as u32);
+        self.set(position, item, place);
     }
 
     fn sink(&mut self, mut position: usize, place: &mut impl FnMut(u32, u32)) -> usize {
@@ -89,17 +88,21 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         loop {
             let first = position * ARITY + 1;
             let last = (first + ARITY).min(self.items.len());
-            let Some(child) = (first..last).min_by_key(|&child| self.items[child].0) else { break };
-            if self.items[child].0 >= item.0 {
+            let children = (first..).zip(self.items.get(first..last).unwrap_or_default());
+            let Some((child, &below)) = children.min_by_key(|(_, below)| below.0) else { break };
+            if below.0 >= item.0 {
                 break;
             }
-            self.items[position] = self.items[child];
-            place(self.items[position].1, position as u32);
+            self.set(position, below, place);
             position = child;
         }
+        self.set(position, item, place);
+        position
+    }
+
+    fn set(&mut self, position: usize, item: (K, u32), place: &mut impl FnMut(u32, u32)) {
         self.items[position] = item;
         place(item.1, position as u32);
-        position
     }
 }
 

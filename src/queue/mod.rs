@@ -111,9 +111,7 @@ impl Queue {
         let class = &mut self.classes[class_index];
         let previous = class.last;
         if previous != NONE && self.tickets[previous].age > age {
-            let tickets = &mut self.tickets;
-            let place = &mut |index, position| tickets[index].stage = Stage::Early { position };
-            class.early.push(age, index, place);
+            class.early.push(age, index, &mut place_early(&mut self.tickets));
         } else {
             class.last = index;
             if previous == NONE {
@@ -146,9 +144,7 @@ impl Queue {
                 }
             }
             Stage::Early { position } => {
-                let tickets = &mut self.tickets;
-                let place = &mut |index, position| tickets[index].stage = Stage::Early { position };
-                class.early.remove(position, place);
+                class.early.remove(position, &mut place_early(&mut self.tickets));
             }
             Stage::Parked { .. } | Stage::InFlight { .. } => return,
         }
@@ -270,6 +266,11 @@ impl Queue {
     pub fn entry(&mut self, index: u32) -> &mut Entry {
         &mut self.tickets[index]
     }
+}
+
+/// Notes where a ticket stands among those that are older than their class's last.
+fn place_early(tickets: &mut Slab<Entry>) -> impl FnMut(u32, u32) {
+    |index, position| tickets[index].stage = Stage::Early { position }
 }
 
 impl Stage {

@@ -32,6 +32,7 @@ pub(crate) enum Role {
 /// A scope with its name and the requests that wait for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
+    /// (Its `to_string` brings the formatter along, and `String::from` does not.)
     pub name: Arc<str>,
     pub scope: Scope,
     pub waiters: LazyWaitQueue,

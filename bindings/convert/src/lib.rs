@@ -8,24 +8,53 @@
 use autothrottle::{ConfigError, Value, value::DEEPEST};
 use wasm_bindgen::{JsCast, prelude::*};
 
+// js-sys in place of these lines brings thirty functions that no code calls: half a kilobyte by brotli.
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(catch, js_namespace = Object)]
-    fn entries(of: &JsValue) -> Result<js_sys::Array, JsValue>;
+    fn entries(of: &JsValue) -> Result<List, JsValue>;
 
     #[wasm_bindgen(catch, js_namespace = Array, js_name = isArray)]
     fn is_list(of: &JsValue) -> Result<bool, JsValue>;
 
     #[wasm_bindgen(catch, js_namespace = Array, js_name = from)]
-    fn list(of: &JsValue) -> Result<js_sys::Array, JsValue>;
+    fn copied(of: &JsValue) -> Result<List, JsValue>;
 
     #[wasm_bindgen(js_namespace = Object, js_name = fromEntries)]
-    fn from_entries(of: &js_sys::Array) -> js_sys::Object;
+    fn from_entries(of: &List) -> JsValue;
 
+    #[wasm_bindgen(js_name = Array)]
+    type List;
+
+    #[wasm_bindgen(constructor, js_class = "Array")]
+    fn new() -> List;
+
+    #[wasm_bindgen(method, getter)]
+    fn length(this: &List) -> u32;
+
+    #[wasm_bindgen(method, structural, indexing_getter)]
+    fn get(this: &List, index: u32) -> JsValue;
+
+    #[wasm_bindgen(method)]
+    fn push(this: &List, item: &JsValue) -> u32;
+
+    #[wasm_bindgen(js_name = Object)]
     type Plain;
+
+    #[wasm_bindgen(constructor, js_class = "Object")]
+    fn new() -> Plain;
 
     #[wasm_bindgen(method, structural, indexing_setter)]
     fn set(this: &Plain, key: &str, value: &JsValue);
+}
+
+/// A list for JavaScript.
+pub fn list(items: impl IntoIterator<Item = JsValue>) -> JsValue {
+    let list = List::new();
+    for item in items {
+        list.push(&item);
+    }
+    list.into()
 }
 
 /// What was typed, whatever it is.
@@ -52,16 +81,16 @@ fn nested(of: &JsValue, depth: u8) -> Value {
     if of.is_function() {
         return Value::Other("a function".into());
     }
-    let read = |array: js_sys::Array| array.iter().collect::<Vec<JsValue>>();
-    let items = |array| Value::List(read(array).iter().map(|item| nested(item, depth + 1)).collect());
-    let pair = |pair: &JsValue| {
-        let pair: &js_sys::Array = pair.unchecked_ref();
-        (pair.get(0).as_string().unwrap_or_default(), nested(&pair.get(1), depth + 1))
+    let each = |list: List| (0..list.length()).map(move |index| list.get(index));
+    let item = |item: JsValue| nested(&item, depth + 1);
+    let entry = |entry: JsValue| {
+        let entry: List = entry.unchecked_into();
+        (entry.get(0).as_string().unwrap_or_default(), nested(&entry.get(1), depth + 1))
     };
     let members = match is_list(of) {
-        Ok(true) => list(of).ok().map(items),
+        Ok(true) => copied(of).ok().map(|items| Value::List(each(items).map(item).collect())),
         Ok(false) if of.is_object() => {
-            entries(of).ok().map(|pairs| Value::Map(read(pairs).iter().map(pair).collect()))
+            entries(of).ok().map(|entries| Value::Map(each(entries).map(entry).collect()))
         }
         _ => None,
     };
@@ -91,14 +120,13 @@ pub fn js(value: &Value) -> JsValue {
         Value::Bool(flag) => JsValue::from_bool(*flag),
         Value::Number(number) => JsValue::from_f64(*number),
         Value::Text(text) | Value::Other(text) => JsValue::from_str(text),
-        Value::List(items) => items.iter().map(js).collect::<js_sys::Array>().into(),
+        Value::List(items) => list(items.iter().map(js)),
         Value::Map(entries) if entries.iter().any(|(key, _)| key == "__proto__") => {
-            let pair =
-                |(key, value): &(String, Value)| js_sys::Array::of2(&JsValue::from_str(key), &js(value));
-            from_entries(&entries.iter().map(pair).collect()).into()
+            let pair = |(key, value): &(String, Value)| list([JsValue::from_str(key), js(value)]);
+            from_entries(list(entries.iter().map(pair)).unchecked_ref())
         }
         Value::Map(entries) => {
-            let object = js_sys::Object::new().unchecked_into::<Plain>();
+            let object = Plain::new();
             for (key, value) in entries {
                 object.set(key, &js(value));
             }

@@ -11,17 +11,26 @@ use autothrottle::{
     Boundary, Instant, Robots, Span, Value,
     boundary::{Outcome, STRIDE},
 };
-use autothrottle_convert::{Given, given, js, problems, value};
+use autothrottle_convert::{Given, given, js, list, problems, value};
 use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Names, Offline, Order, Refusal, Settings, Shared,
 };
-use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 /// As the engine's module has it.
 #[cfg(target_family = "wasm")]
 #[global_allocator]
 static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_name = Uint8Array)]
+    type Bytes;
+
+    /// A copy.
+    #[wasm_bindgen(constructor, js_class = "Uint8Array")]
+    fn new(bytes: &[u8]) -> Bytes;
+}
 
 /// The machine as JavaScript sees it. See [`Shared`] for each method.
 #[wasm_bindgen]
@@ -273,7 +282,7 @@ impl WasmShared {
     /// What is to be done next, if there is anything: its place in [`effect`], then what belongs to it.
     pub fn poll_effect(&mut self, now: f64) -> Given {
         let now = self.at(now);
-        Ok(self.machine.poll_effect(now).map_or(JsValue::UNDEFINED, |what| effect(what).into()))
+        Ok(self.machine.poll_effect(now).map_or(JsValue::UNDEFINED, effect))
     }
 
     /// Infinity for never.
@@ -379,9 +388,9 @@ fn member(id: &str) -> MemberId {
 }
 
 /// An effect as a list; the first is its kind.
-fn effect(effect: Effect) -> Array {
+fn effect(effect: Effect) -> JsValue {
     let number = |number: u64| JsValue::from_f64(number as f64);
-    let bytes = |bytes: &[u8]| JsValue::from(Uint8Array::from(bytes));
+    let bytes = |bytes: &[u8]| JsValue::from(Bytes::new(bytes));
     let stored = |store: Option<Vec<u8>>| store.map_or(JsValue::UNDEFINED, |store| bytes(&store));
     let items: Vec<JsValue> = match effect {
         Effect::Compete { op, above } => vec![number(0), number(op), number(above)],
@@ -400,5 +409,5 @@ fn effect(effect: Effect) -> Array {
         }
         Effect::Moved => vec![number(10)],
     };
-    items.into_iter().collect()
+    list(items)
 }

@@ -17,7 +17,7 @@
 
 use super::{
     Quota,
-    fields::{Fields, lower},
+    fields::{Fields, MOST_QUOTAS, lower},
     value,
 };
 use crate::scan::{Scan, cut, is, strip, strip_end};
@@ -64,16 +64,28 @@ pub(super) fn part_and_name(field: &[u8]) -> Option<(Part, &'static [u8])> {
     FIELDS.iter().find(|(known, ..)| is(field, known)).map(|&(_, name, part)| (part, name.as_bytes()))
 }
 
-/// Quotas that are not a field for each part.
-pub(super) fn quotas<'a>(fields: &'a Fields) -> impl Iterator<Item = Quota> + 'a {
-    fields.iter().flat_map(move |(field, text)| {
+/// Adds quotas that are not a field for each part.
+pub(super) fn read(fields: &Fields, quotas: &mut Vec<Quota>) {
+    for (field, text) in fields.iter() {
         let counts = if strip_end(field, "-rate-limit").is_some() {
             of_name(fields, field, "-count") // Riot
         } else {
             strip(field, "x-rate-limit-").and_then(|_| of_name(fields, field, "-state")) // Path of Exile
         };
-        pairs(text, counts.unwrap_or_default(), counts.is_some()).chain(single(field, text))
-    })
+        if let Some(counts) = counts {
+            let counts = counts.split(|&byte| byte == b',');
+            for (limit, count) in text.split(|&byte| byte == b',').zip(counts) {
+                add(pair(limit, count), quotas);
+            }
+        }
+        add(single(field, text), quotas);
+    }
+}
+
+fn add(quota: Option<Quota>, quotas: &mut Vec<Quota>) {
+    if quotas.len() < MOST_QUOTAS {
+        quotas.extend(quota);
+    }
 }
 
 /// The value of the field whose name has this behind it.
@@ -82,25 +94,22 @@ fn of_name<'a>(fields: &'a Fields, field: &[u8], behind: &str) -> Option<&'a [u8
     fields.iter().find(|(name, _)| other(name)).map(|(_, text)| text)
 }
 
-/// `20:1,100:120` beside `1:1,2:120`: limits and what is used, each with the seconds of its window. A third
-/// number is a refusal's length, and for how long it still lasts.
-fn pairs<'a>(limits: &'a [u8], counts: &'a [u8], is_told: bool) -> impl Iterator<Item = Quota> + 'a {
-    let both = limits.split(|&byte| byte == b',').zip(counts.split(|&byte| byte == b','));
-    both.filter(move |_| is_told).filter_map(|(limit, count)| {
-        let (limit, seconds, _) = numbers(limit)?;
-        let (used, _, lasts) = numbers(count)?;
-        let lasts = lasts.filter(|&seconds| seconds > 0).map(|seconds| seconds * 1000);
-        let remaining = if lasts.is_some() { 0 } else { limit.saturating_sub(used) };
-        Some(Quota {
-            limit: Some(limit),
-            used: Some(used),
-            remaining: Some(remaining),
-            window_ms: Some(seconds * 1000),
-            reset_ms: lasts,
-            is_whole: true,
-            family: X,
-            ..Quota::default()
-        })
+/// One of `20:1,100:120` beside one of `1:1,2:120`: a limit and what is used, each with the seconds of its
+/// window. A third number is a refusal's length, and for how long it still lasts.
+fn pair(limit: &[u8], count: &[u8]) -> Option<Quota> {
+    let (limit, seconds, _) = numbers(limit)?;
+    let (used, _, lasts) = numbers(count)?;
+    let lasts = lasts.filter(|&seconds| seconds > 0).map(|seconds| seconds * 1000);
+    let remaining = if lasts.is_some() { 0 } else { limit.saturating_sub(used) };
+    Some(Quota {
+        limit: Some(limit),
+        used: Some(used),
+        remaining: Some(remaining),
+        window_ms: Some(seconds * 1000),
+        reset_ms: lasts,
+        is_whole: true,
+        family: X,
+        ..Quota::default()
     })
 }
 

@@ -90,8 +90,7 @@ pub(super) fn read(fields: &Fields, reading: Reading, hints: &mut Hints) {
         }
         hints.rate_per_million_s = hints.rate_per_million_s.or_else(|| group.rate());
     }
-    let room = MOST_QUOTAS.saturating_sub(hints.quotas.len());
-    hints.quotas.extend(peculiar::quotas(fields).take(room));
+    peculiar::read(fields, &mut hints.quotas);
     let amazon = fields.get("x-amzn-ratelimit-limit").and_then(value::rate);
     hints.rate_per_million_s = amazon.or(hints.rate_per_million_s);
     hints.bucket = fields.get("x-ratelimit-bucket").map(name);
