@@ -39,8 +39,8 @@ impl<'a> Fields<'a> {
     /// Adds a field if it matters.
     pub fn add(&mut self, name: &'a [u8], value: &'a [u8]) {
         let (name, value) = (name.trim_ascii(), value.trim_ascii());
-        let matters = is(name, "date") || is(name, "age") || says_something(name);
-        if !matters || value.is_empty() {
+        let is_standard = STANDARD.iter().any(|known| is(name, known));
+        if value.is_empty() || !(is_standard || says_something(name)) {
             return;
         }
         // Also what is dropped below counts, so that a hundred thousand names are not compared with all.
@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
             joined.to_mut().extend(b", ");
             joined.to_mut().extend(value);
         } else if self.kept.len() < MOST_FIELDS {
-            self.has_others |= !STANDARD.iter().any(|known| is(name, known));
+            self.has_others |= !is_standard;
             self.kept.push((name, Cow::Borrowed(value)));
         }
     }
