@@ -12,6 +12,8 @@ import nodeFetch from 'node-fetch'
 import { ofetch } from 'ofetch'
 import OpenAI from 'openai'
 import { Agent, interceptors, request } from 'undici'
+import wretch from 'wretch'
+import { retry as wretchRetry } from 'wretch/middlewares'
 import { BLOCKS, type Client, conforms, isInTable, runs, Site } from './conformance.js'
 
 const site = new Site()
@@ -80,6 +82,25 @@ const CLIENTS: Client[] = [
     make: (throttle, limit) => {
       const client = ofetch.create({ retry: limit, retryDelay: 1 }, { fetch: throttle.fetch })
       return (url, signal) => client.raw(url, signal ? { signal } : {}).then(({ status }) => status, statusOf)
+    },
+  },
+  {
+    name: 'wretch',
+    how: '`wretch().polyfills({ fetch: throttle.fetch })`',
+    retries: 'its own',
+    redirects: 'each hop',
+    options: () => ({ redirects: 'throttle' }),
+    make: (throttle, maxAttempts) => {
+      // With `maxAttempts: 0` it tries again without end.
+      const retrying = maxAttempts > 0 ? [wretchRetry({ maxAttempts, delayTimer: 1 })] : []
+      const client = wretch().polyfills({ fetch: throttle.fetch }).middlewares(retrying)
+      return (url, signal) =>
+        client
+          .url(url)
+          .options(signal ? { signal } : {})
+          .get()
+          .res(({ status }) => status)
+          .catch(statusOf)
     },
   },
   {
