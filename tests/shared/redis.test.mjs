@@ -6,73 +6,18 @@
  * skipped by name, under `npm run test:all` it fails.
  */
 import assert from 'node:assert/strict'
-import { fork, spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { slowWay } from '../../benches/shared/proxy.mjs'
 import { isAll } from '../required.mjs'
-import { listen } from '../serve.mjs'
-import { groupInRust } from './rust.mjs'
+import { member, sharesWithRust, startSite, stopAll, until } from './processes.mjs'
 import { freePort, RedisServer, SERVERS, Sentinel } from './server.mjs'
 
 const areClientsThere = existsSync(new URL('node_modules/ioredis', import.meta.url))
 const missing = !areClientsThere ? 'no clients' : SERVERS.length === 0 ? 'no redis-server' : false
 const skip = isAll ? false : missing
-
-/** A server that counts: how many at a time, how often by whom. */
-class Site {
-  now = 0
-  most = 0
-  by = new Map()
-  constructor(latency) {
-    this.latency = latency
-  }
-  async start() {
-    const { url, stop } = await listen((request, response) => {
-      this.now++
-      this.most = Math.max(this.most, this.now)
-      const pid = Number(new URL(request.url, 'http://a').searchParams.get('by'))
-      this.by.set(pid, (this.by.get(pid) ?? 0) + 1)
-      const timer = setTimeout(() => response.end('ok'), this.latency)
-      response.on('close', () => {
-        clearTimeout(timer)
-        this.now--
-      })
-    })
-    return Object.assign(this, { url: `${url}/`, stop })
-  }
-  get total() {
-    return [...this.by.values()].reduce((sum, count) => sum + count, 0)
-  }
-}
-
-/** Waits until it is so; fails after half a minute. */
-async function until(what, isSo) {
-  for (let turn = 0; turn < 600; turn++) {
-    if (await isSo()) return
-    await sleep(50)
-  }
-  assert.fail(`${what}: not within 30 s`)
-}
-
-function member(settings) {
-  const child = fork(fileURLToPath(new URL('member.mjs', import.meta.url)), [JSON.stringify(settings)])
-  child.said = []
-  child.on('message', (message) => child.said.push(message))
-  return child
-}
-
-const ended = (child) =>
-  child.exitCode !== null || child.signalCode !== null
-    ? undefined
-    : new Promise((resolve) => child.once('exit', resolve))
-
-async function stopAll(children) {
-  for (const child of children) if (child.connected) child.send('end')
-  await Promise.all(children.map(ended))
-}
 
 if (skip) test('limits shared through Redis', { skip }, () => {})
 else {
@@ -178,7 +123,7 @@ else {
       args: ['--replicaof', '127.0.0.1', String(masterPort)],
     }).start()
     const sentinel = await new Sentinel(sentinelPort, masterPort).start()
-    const site = await new Site(300).start()
+    const site = await startSite(300)
     const options = { defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 4 } }
     const settings = {
       client: 'ioredis through Sentinel',
@@ -203,38 +148,13 @@ else {
   })
 
   test('Rust and Node: one quota for three processes, whoever decides', async () => {
-    const binary = groupInRust()
-    const site = await new Site(0).start()
-    const options = { quota: { limit: 12, window: 600_000 }, delay: 0, concurrency: 30 }
-    const urls = Array.from({ length: 10 }, () => `${site.url}?by=2`)
-    const rust = () =>
-      spawn(binary, [`redis://127.0.0.1:${store.port}/`, 'languages', JSON.stringify(options), ...urls])
-    const first = rust()
-    await until('Rust decides', () => site.total > 0)
     const client = await CLIENTS.ioredis(store.port)
-    const throttle = createThrottle({ ...options, shared: redis(client, { name: 'languages' }) })
-    const asked = Array.from({ length: 10 }, () => throttle.fetch(`${site.url}?by=1`))
-    const settled = Promise.allSettled(asked)
-    const second = rust()
-    await until('twelve leave', () => site.total >= 12)
-    // The one that decided is gone: another one does, and knows what was spent.
-    first.kill('SIGKILL')
-    await until(
-      'another decides',
-      () => throttle.stats().shared.isWriter || throttle.stats().shared.epoch > 1,
-    )
-    await sleep(300)
-    assert.equal(site.total, 12)
-    second.kill('SIGKILL')
-    throttle.close()
-    await settled
-    await throttle[Symbol.asyncDispose]()
+    await sharesWithRust(`redis://127.0.0.1:${store.port}/`, redis(client, { name: 'languages' }))
     await quit(client)
-    site.stop()
   })
 
   test('slots are never more than there are, when the writer, another and the store are killed', async () => {
-    const site = await new Site(700).start()
+    const site = await startSite(700)
     const options = { defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 4 } }
     const settings = { client: 'ioredis', port: store.port, name: 'slots', url: site.url, options }
     const first = member(settings)
@@ -259,7 +179,7 @@ else {
   })
 
   test('a program that has nothing to wait for ends, and whoever writes next need not wait', async () => {
-    const site = await new Site(5).start()
+    const site = await startSite(5)
     const options = { defaults: { rate: 100 } }
     const settings = {
       client: 'node-redis',
