@@ -35,7 +35,7 @@ const ELSEWHERE: Record<string, string> = {
   'docs/simulate.md ts': 'tests/js/simulate.test.ts',
   'docs/scrapy.md python': 'python/tests/with_scrapy/test_settings.py',
   'docs/shared.md python': 'python/tests/shared/test_redis.py',
-  'python/README.md python': 'python/scripts/snippets.py',
+  'python/README.md python': 'python/scripts/check.py',
   'README.md js': 'tests/js/pages.test.ts',
   'tower/README.md rust': 'tower/tests/layer.rs',
 }
