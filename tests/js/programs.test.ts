@@ -7,21 +7,32 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { bundled } from './serve.js'
 
-const cwd = fileURLToPath(new URL('../..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const scratch = mkdtempSync(join(tmpdir(), 'autothrottle-programs-'))
+after(() => rmSync(scratch, { recursive: true }))
+const exported = "export * from 'autothrottle'; export { local } from 'autothrottle/local'"
+const library = pathToFileURL(await bundled(scratch, exported))
+
+/** Runs a module that imports the library, to its end. */
+const play = (text: string, ...flags: string[]) =>
+  spawnSync(process.execPath, [...flags, '--input-type=module', '-e', text], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
 
 /** Runs a program with a throttle whose server answers at once; gives its exit code and what it printed. */
 function program(text: string, answer = 'new Response("x")') {
   const head = `
-    import { createThrottle } from 'autothrottle'
+    import { createThrottle } from '${library}'
     let sent = 0
     const fetch = async () => (sent++, ${answer})
     const urls = Array.from({ length: 40 }, (_, n) => 'https://quotes.example/' + n)
     const throttle = createThrottle({ rate: 1000, fetch })
   `
-  const flags = ['--import', 'tsx', '--input-type=module', '-e', head + text]
-  const { status, stdout, stderr } = spawnSync(process.execPath, flags, { cwd, encoding: 'utf8' })
+  const { status, stdout, stderr } = play(head + text)
   return { status, printed: stdout.trim(), warned: stderr.split('\n').filter((line) => /^auto/.test(line)) }
 }
 
@@ -64,13 +75,10 @@ test('with the fetch of the permit a 429 stops it', () => {
 })
 
 describe('a stack overflow that a program caught', () => {
-  const cwd = new URL('../..', import.meta.url)
-
   /** Recursion until a call into the engine is where the stack ends; `then` is what happens next. */
   function run(then: string, shared = 'undefined') {
     const script = `
-      import { createThrottle, EngineBrokenError } from 'autothrottle'
-      import { local } from 'autothrottle/local'
+      import { createThrottle, EngineBrokenError, local } from '${library}'
       const free = { delay: 0, slotDelay: 0, concurrency: 2, defaults: { concurrency: 2 }, warnings: false }
       const throttle = createThrottle({ ...free, shared: ${shared} })
       const url = 'https://a.example/'
@@ -83,9 +91,7 @@ describe('a stack overflow that a program caught', () => {
         try { deep(...Array(pad % 97)) } catch {}
       console.log(probe())
       ${then}`
-    const args = ['--import', 'tsx', '--input-type=module', '-e', script]
-    const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd, timeout: 60_000 } as const)
-    return stdout.trim().split('\n')
+    return play(script).stdout.trim().split('\n')
   }
 
   const CODE = 'ERR_ENGINE_BROKEN'
@@ -157,10 +163,9 @@ describe('programs that end while requests wait', () => {
   function run(body: string) {
     const listen =
       "throttle.addEventListener('warning', ({ code, message }) => console.log(code + ': ' + message))"
-    const script = `import { createThrottle } from 'autothrottle'; const url = 'https://a.example/'
+    const script = `import { createThrottle } from '${library}'; const url = 'https://a.example/'
       const throttle = createThrottle({ delay: 0 }); ${listen}; ${body}`
-    const args = ['--expose-gc', '--import', 'tsx', '--input-type=module', '-e', script]
-    return spawnSync(process.execPath, args, { encoding: 'utf8', cwd: new URL('../..', import.meta.url) })
+    return play(script, '--expose-gc')
   }
 
   test('a permit that is never settled: the program says what waits when it ends', () => {
@@ -257,9 +262,7 @@ describe('programs that end while requests wait', () => {
 
 // `npm start` as a newcomer meets it: its help before anything is there, and a host that is down.
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const clone = mkdtempSync(join(tmpdir(), 'autothrottle-start-'))
-after(() => rmSync(clone, { recursive: true }))
+const clone = join(scratch, 'clone')
 for (const folder of ['scripts', 'examples', 'js/command']) {
   mkdirSync(join(clone, folder), { recursive: true })
   cpSync(join(root, folder), join(clone, folder), { recursive: true })
