@@ -120,7 +120,7 @@ async function core() {
     inLane(() => typescript(() => {})),
   )
   console.log(
-    '\nThe core passed. npm run test:all is everything: browsers, runtimes, Redis, Python, the site.',
+    '\nThe core passed. npm run test:all is everything: bindings, shared limits, long plays, browsers, Python.',
   )
 }
 
