@@ -11,8 +11,9 @@ export interface Abortable {
 export class Aborts {
   readonly #groups = new WeakMap<AbortSignal, Group>()
 
-  /** The signal must not be aborted yet. */
-  add(signal: AbortSignal, member: Abortable): void {
+  /** The signal, if there is one, must not be aborted yet. */
+  add(signal: AbortSignal | null | undefined, member: Abortable): void {
+    if (!signal) return
     let group = this.#groups.get(signal)
     if (group === undefined) {
       group = new Group(signal)
@@ -21,28 +22,17 @@ export class Aborts {
     group.add(member)
   }
 
-  remove(signal: AbortSignal, member: Abortable): void {
-    this.#groups.get(signal)?.remove(member)
+  remove(signal: AbortSignal | null | undefined, member: Abortable): void {
+    if (signal) this.#groups.get(signal)?.remove(member)
   }
 
   /** What the promise gives, unless the signal is aborted first. */
-  race<T>(promise: PromiseLike<T>, signal: AbortSignal | null): Promise<T> {
+  race<T>(promise: Promise<T>, signal: AbortSignal | null): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (signal === null) return promise.then(resolve, reject)
       const member = { abort: reject }
-      if (signal.aborted) reject(signal.reason)
+      if (signal?.aborted) reject(signal.reason)
       else this.add(signal, member)
-      const over = () => this.remove(signal, member)
-      promise.then(
-        (value) => {
-          over()
-          resolve(value)
-        },
-        (error) => {
-          over()
-          reject(error)
-        },
-      )
+      promise.finally(() => this.remove(signal, member)).then(resolve, reject)
     })
   }
 }

@@ -14,7 +14,7 @@ import { statusIn } from '../answers/answer.js'
 import { type ClosedError, EngineBrokenError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
-import { namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
+import { methodOf, namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
 import {
   type Outcome,
   type ScopeHandle,
@@ -53,8 +53,8 @@ export interface Wait {
   readonly cost?: number | undefined
   readonly delay?: number | undefined
   readonly timeout?: number | undefined
-  /** The timeout as it was typed, where a part of it is over. */
-  readonly allowed?: number | undefined
+  /** When it came in, where a part of its timeout may be over. */
+  readonly since?: number | undefined
   /** The function that it is called in, where that is known. */
   readonly inside?: Inside
   /** Its method, of a call of `fetch` alone. */
@@ -305,39 +305,46 @@ export class Desk {
   }
 
   /**
-   * A request that waits for a hook or for robots.txt is on its way in: the throttle is not idle until `next`
-   * has handed it in. Its signal, its `timeout` and `close` end this wait as they end the one for permission.
+   * The same where a hook or robots.txt says the scopes: the throttle is not idle until the request is handed
+   * in. Its signal, its `timeout` and `close` end this wait as they end the one for permission.
    */
-  enter<T, R>(promise: PromiseLike<T>, wait: Wait, next: (value: T) => R | PromiseLike<R>): Promise<R> {
-    const { signal = null, timeout, allowed = timeout } = wait
+  later(scopes: Promise<Scopes>, target: Target, wait: Wait): Promise<Permit> {
+    const { signal, timeout } = wait
+    const since = wait.since ?? (timeout === undefined ? 0 : this.clock.now())
+    const known = { ...wait, since, inside: wait.inside ?? this.nesting.where() }
     return new Promise((resolve, reject) => {
       let alarm: Alarm | undefined
       const over = (end: () => void) => {
         if (!this.entering.delete(entering)) return
         alarm?.cancel()
-        if (signal) this.driver.aborts.remove(signal, entering)
+        this.driver.aborts.remove(signal, entering)
         end()
         this.#rest()
       }
       const entering = { abort: (reason: unknown) => over(() => reject(reason)) }
-      promise.then(
-        (value) =>
-          over(() => {
-            try {
-              resolve(next(value))
-            } catch (error) {
-              reject(error)
-            }
-          }),
-        entering.abort,
-      )
+      const enter = (scopes: Scopes) => {
+        try {
+          const permit = this.request(scopes, target, known)
+          if (!(permit instanceof Promise)) this.driver.given(permit)
+          resolve(permit)
+        } catch (error) {
+          reject(error)
+        }
+      }
+      scopes.then((scopes) => over(() => enter(scopes)), entering.abort)
       signal?.throwIfAborted()
       if (this.closed) throw this.closed
       this.entering.add(entering)
-      if (signal) this.driver.aborts.add(signal, entering)
+      this.driver.aborts.add(signal, entering)
       if (timeout !== undefined)
-        alarm = this.driver.alarm(timeout, () => entering.abort(new TimeoutError(allowed!)))
+        alarm = this.driver.alarm(this.#left(known)!, () => entering.abort(new TimeoutError(timeout)))
     })
+  }
+
+  /** How much of its timeout is left. */
+  #left({ timeout, since }: Wait): number | undefined {
+    if (timeout === undefined || since === undefined) return timeout
+    return Math.max(0, timeout - (this.clock.now() - since))
   }
 
   /** A request that follows redirects is not over between two hops: the throttle is not idle. */
@@ -405,17 +412,6 @@ export class Desk {
     }
   }
 
-  /** A wait that a hold makes longer than its `timeout` is known to be in vain. */
-  #refuseHopeless(
-    { timeout = Number.POSITIVE_INFINITY, allowed = timeout }: Wait,
-    handles: readonly ScopeHandle[],
-    cost: number | readonly number[],
-    now: number,
-  ): void {
-    const { at, reason } = this.#engine.peek(now, handles, { cost })
-    if (reason === 'hold' && at - now > timeout) throw new TimeoutError(allowed, false, at - now)
-  }
-
   /** It may leave at once. */
   #sendAtOnce(
     ticket: Ticket,
@@ -446,8 +442,7 @@ export class Desk {
   #route({ ticket, target, method }: Pick<Waiting, 'ticket' | 'target' | 'method'>): void {
     const url = urlTextOf(target)
     if (url === undefined || this.#engine.route === undefined) return
-    const own = typeof target === 'object' && 'method' in target ? (target as Request).method : 'GET'
-    this.#engine.route(this.clock.now(), ticket, method ?? own, url)
+    this.#engine.route(this.clock.now(), ticket, method ?? methodOf(target as Request), url)
   }
 
   /** It waits. */
@@ -460,7 +455,12 @@ export class Desk {
     inside: Inside,
     now: number,
   ): Promise<Permit> {
-    if (wait.timeout !== undefined) this.#refuseHopeless(wait, handles, options.cost, now)
+    const left = this.#left(wait)
+    if (left !== undefined) {
+      const { at, reason } = this.#engine.peek(now, handles, options)
+      // With a hold that is longer it is known to be in vain.
+      if (reason === 'hold' && at - now > left) throw new TimeoutError(wait.timeout!, false, at - now)
+    }
     const ticket = this.#submit(now, names, handles, options)
     const isBudgeted = this.#isBudgeted(names)
     if (isBudgeted) this.#route({ ticket, target, method: wait.method })
@@ -486,9 +486,8 @@ export class Desk {
     rank: number | undefined,
     before?: Permit,
   ): Waiting {
-    const { timeout, allowed = timeout } = wait
     const made = new Waiting(this, ticket, scopes, cost, target, wait, rank, before, inside, resolve, reject)
-    this.driver.add(made, timeout, allowed)
+    this.driver.add(made, this.#left(wait), wait.timeout)
     return made
   }
 

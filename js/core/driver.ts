@@ -139,7 +139,7 @@ export class Driver implements Requests {
   /** Keeps who waits for its ticket; `begin` follows. `allowed`: the timeout as it was typed. */
   add(waiting: Waiter, timeout: number | undefined, allowed = timeout): void {
     this.#waiting.set(place(waiting.ticket), waiting)
-    if (waiting.signal) this.aborts.add(waiting.signal, waiting)
+    this.aborts.add(waiting.signal, waiting)
     if (timeout !== undefined)
       waiting.alarm = this.alarm(timeout, () => this.end(waiting, new TimeoutError(allowed!)))
   }
@@ -242,6 +242,18 @@ export class Driver implements Requests {
     return this.#wake.alarm(ms, ring)
   }
 
+  /** What was begun gives, unless an answer takes longer than it may: then `abort` hears of it, too. */
+  within<T>(work: Promise<T>, ms: number, abort: (error: unknown) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const alarm = this.alarm(ms, () => {
+        const error = new TimeoutError(ms, true)
+        reject(error)
+        abort(error)
+      })
+      work.finally(() => alarm.cancel()).then(resolve, reject)
+    })
+  }
+
   /** It leaves: called by what wakes it. */
   grant(waiting: Waiter, at: number): void {
     this.forget(waiting)
@@ -283,7 +295,7 @@ export class Driver implements Requests {
     if (this.#last === waiting) this.#last = undefined
     waiting.alarm?.cancel()
     this.#nesting?.unblock(waiting.inside)
-    if (waiting.signal) this.aborts.remove(waiting.signal, waiting)
+    this.aborts.remove(waiting.signal, waiting)
     this.#wake.end(waiting)
   }
 }

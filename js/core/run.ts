@@ -3,7 +3,7 @@
  * slots of one that never ends come back.
  */
 import { type Answer, answerOfError, answerOfResult } from '../answers/answer.js'
-import { ManagerError, TimeoutError } from '../base/errors.js'
+import { ManagerError } from '../base/errors.js'
 import type { RetryOptions, ThrottleOptions } from '../options/options.js'
 import type { Desk } from './desk.js'
 import { FRAME } from './nesting.js'
@@ -127,14 +127,6 @@ export class Runner {
     abort: (error: unknown) => void = () => {},
   ): T | PromiseLike<T> {
     if (timeout === undefined) return call()
-    return new Promise((resolve, reject) => {
-      const alarm = this.#desk.driver.alarm(timeout, () => {
-        const error = new TimeoutError(timeout, true)
-        reject(error)
-        abort(error)
-      })
-      const over = () => alarm.cancel()
-      Promise.resolve().then(call).finally(over).then(resolve, reject)
-    })
+    return this.#desk.driver.within(Promise.resolve().then(call), timeout, abort)
   }
 }

@@ -18,7 +18,16 @@ import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
 import { addScope, askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
-import { hostOf, isHostless, isRequest, namedScopes, type Scopes, urlOf, urlTextOf } from '../scopes/names.js'
+import {
+  hostOf,
+  isHostless,
+  isRequest,
+  methodOf,
+  namedScopes,
+  type Scopes,
+  urlOf,
+  urlTextOf,
+} from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import type { Robots } from './robots.js'
@@ -99,7 +108,7 @@ export class Fetcher {
     options: FetchOptions,
     permit?: Permit,
   ): Promise<Response> {
-    const signal = (init.signal === undefined && isRequest(input) ? input.signal : init.signal) ?? null
+    const signal = signalOf(input, init) ?? null
     checkSignal(signal)
     const start = options.timeout === undefined ? 0 : this.#desk.clock.now()
     const inside = this.#isPlain || permit ? undefined : this.#desk.nesting.where()
@@ -132,7 +141,7 @@ export class Fetcher {
     if ('throttle' in init)
       throw new TypeError('permit.fetch: say it where the permit is asked for; got throttle')
     const { outer, stop } = permit
-    const own = init.signal === undefined && isRequest(input) ? input.signal : init.signal
+    const own = signalOf(input, init)
     const signal = outer || stop ? (own ? both(own, permit.signal) : permit.signal) : own
     const given = signal ? { ...init, signal } : init
     if (this.#robots && !permit.isSettled) {
@@ -171,9 +180,10 @@ export class Fetcher {
       call.permit = undefined
       return this.#attempts(permit, hop, call, end)
     }
+    const wait = this.#waitOf(call, hop)
     const admitted = this.#isPlain
-      ? this.#enter(call.options.scopes ?? hostOf(hop.input), hop, call)
-      : this.#admit(hop, call)
+      ? this.#desk.request(call.options.scopes ?? hostOf(hop.input), hop.input, wait)
+      : this.#desk.later(this.#admitted(hop, call), hop.input, wait)
     if (!(admitted instanceof Promise)) return this.#attempts(admitted, hop, call, end)
     return admitted.then((permit) => {
       this.#desk.driver.begun(permit)
@@ -282,47 +292,23 @@ export class Fetcher {
     return { permit: verdict }
   }
 
-  /** A permit for a hop, where a hook or robots.txt has to be asked. */
-  #admit(hop: Hop, call: Call): Promise<Permit> {
-    let admitted: Promise<Scopes>
-    try {
-      admitted = Promise.resolve(this.#admitted(hop, call))
-    } catch (error) {
-      return Promise.reject(error)
-    }
-    return this.#desk.enter(admitted, this.#waitOf(call), (scopes) => {
-      const permit = this.#enter(scopes, hop, call)
-      if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
-      return permit
-    })
-  }
-
   /** The scopes of a hop, if robots.txt allows it. */
-  #admitted({ input, init }: Hop, { options, isForRobots }: Call): Scopes | Promise<Scopes> {
-    const scopes = () => options.scopes ?? this.scopesOf(input, init)
+  #admitted({ input, init }: Hop, { options, isForRobots }: Call): Promise<Scopes> {
+    const scopes = () => Promise.resolve(options.scopes ?? this.scopesOf(input, init))
     return this.#robots && !isForRobots ? this.#allowed(this.#robots, input, scopes) : scopes()
   }
 
   /** Its host is one of them, for that has the `Crawl-delay`. */
-  async #allowed(
-    robots: Robots,
-    input: Hop['input'],
-    scopes: () => Scopes | Promise<Scopes>,
-  ): Promise<Scopes> {
+  async #allowed(robots: Robots, input: Hop['input'], scopes: () => Promise<Scopes>): Promise<Scopes> {
     await robots.admit(urlOf(input))
     const [named, host] = [await scopes(), hostOf(input)]
     return namedScopes(named).names.includes(host) ? named : addScope(named, host)
   }
 
-  #enter(scopes: Scopes, { input, init, delay }: Hop, call: Call): Permit | Promise<Permit> {
-    const method = init.method ?? (typeof input === 'object' && 'method' in input ? input.method : 'GET')
-    return this.#desk.request(scopes, input, this.#waitOf(call, delay, method))
-  }
-
   /** The scopes of a request, by `getScopes` where there is one; without it there is no wait. */
   scopesOf(input: string | URL | Request, init?: RequestInit): Scopes | Promise<Scopes> {
     const { getScopes } = this.#settings
-    return getScopes ? askScopes(getScopes, scopeRequest(input, init)) : hostOf(input)
+    return getScopes ? askScopes(getScopes, input, init) : hostOf(input)
   }
 
   #send(input: RequestInfo | URL, init: RequestInit, call: Call, permit?: Permit): Promise<Response> {
@@ -344,11 +330,11 @@ export class Fetcher {
     return own !== undefined && (input === own || urlTextOf(input) === urlTextOf(own))
   }
 
-  /** How it waits, and how much longer. */
-  #waitOf({ options, signal, start, inside }: Call, delay = 0, method?: string): Wait {
+  /** How it waits. */
+  #waitOf({ options, signal, start, inside }: Call, hop?: Hop): Wait {
     const { timeout, priority, cost } = options
-    const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#desk.clock.now() - start))
-    return { signal, priority, cost, delay, timeout: left, allowed: timeout, inside, method }
+    const method = hop && methodOf(hop.input, hop.init)
+    return { signal, priority, cost, delay: hop?.delay, timeout, since: start, inside, method }
   }
 
   /** The answer goes out; its slots come back now, or when its body is over. */
@@ -446,6 +432,9 @@ export class Fetcher {
     return driver.aborts.race(asked(), signal)
   }
 }
+
+const signalOf = (input: RequestInfo | URL, init: RequestInit) =>
+  init.signal === undefined && isRequest(input) ? input.signal : init.signal
 
 const asItIs = (exchange: Exchange) => exchange
 

@@ -5,7 +5,7 @@
  * A POST becomes a GET after a 303; an `Authorization` stays with its origin; a body that was a stream is
  * empty the second time; a `Retry-After` on a redirect holds no host.
  */
-import { asUtf8, isRequest, toUrl, urlOf } from '../scopes/names.js'
+import { asUtf8, isRequest, methodOf, toUrl, urlOf } from '../scopes/names.js'
 import { withMetadata } from './body.js'
 import { isStream } from './send.js'
 
@@ -107,34 +107,29 @@ export class Redirects {
 
   #initFor(status: number, from: URL, to: URL): RequestInit {
     const { input, init } = this.#hop
-    const request = isRequest(input) ? input : undefined
-    const kept: Record<string, unknown> = {}
-    for (const [key, usual] of Object.entries(KEPT)) {
-      const value = request?.[key as keyof typeof KEPT]
-      if (value !== undefined && value !== usual) kept[key] = value
+    const request: Partial<Request> = isRequest(input) ? input : {}
+    const kept = Object.entries(KEPT).filter(([key, usual]) => (request[key as 'cache'] ?? usual) !== usual)
+    const headers = new Headers(init.headers ?? request.headers)
+    const method = methodOf(input, init)
+    const signal = init.signal ?? request.signal
+    const next: RequestInit & { duplex?: 'half' } = {
+      ...Object.fromEntries(kept.map(([key]) => [key, request[key as 'cache']])),
+      ...init,
+      ...(signal ? { signal } : {}),
+      method,
+      headers,
     }
-    const method = (init.method ?? request?.method ?? 'GET').toUpperCase()
-    const headers = new Headers(init.headers ?? request?.headers)
-    let body = init.body ?? this.#spare?.body ?? null
-    const isTurned =
-      (status <= 302 && method === 'POST') || (status === 303 && !/^(?:GET|HEAD)$/.test(method))
-    if (isTurned) {
-      body = null
+    const body = init.body ?? this.#spare?.body ?? null
+    if (body !== null) next.body = body
+    if (body instanceof ReadableStream) next.duplex = 'half'
+    if ((status <= 302 && method === 'POST') || (status === 303 && !/^(?:GET|HEAD)$/.test(method))) {
+      next.method = 'GET'
+      delete next.body
       for (const name of OF_THE_BODY) headers.delete(name)
     } else if (isStream(init.body)) {
       throw new TypeError(`fetch failed: a body that is a stream cannot be sent again after a ${status}`)
     }
     if (to.origin !== from.origin) for (const name of OF_THE_ORIGIN) headers.delete(name)
-    const { body: _, method: __, headers: ___, ...rest } = init
-    const signal = init.signal ?? request?.signal
-    return {
-      ...kept,
-      ...rest,
-      ...(signal ? { signal } : {}),
-      method: isTurned ? 'GET' : method,
-      headers,
-      ...(body === null ? {} : { body }),
-      ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
-    }
+    return next
   }
 }

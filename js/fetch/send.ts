@@ -3,12 +3,11 @@
  *
  * An answer that comes after all finds no caller, and its body is let go of.
  */
-import { TimeoutError } from '../base/errors.js'
 import { joined } from '../base/joined.js'
 import type { Desk } from '../core/desk.js'
 import { RETRY_METHODS } from '../options/generated.js'
 import type { RetryOptions } from '../options/options.js'
-import { isRequest } from '../scopes/names.js'
+import { isRequest, methodOf } from '../scopes/names.js'
 import { discard } from './body.js'
 
 export function sent(
@@ -21,28 +20,12 @@ export function sent(
 ): Promise<Response> {
   if (timeout === undefined) return fetch(input, init)
   const controller = new AbortController()
-  const sent = Promise.resolve(fetch(input, { ...init, signal: joined(signal, controller) }))
-  let isLate = false
-  return new Promise((resolve, reject) => {
-    const alarm = desk.driver.alarm(timeout, () => {
-      isLate = true
-      const error = new TimeoutError(timeout, true)
-      controller.abort(error)
-      reject(error)
-    })
-    const over = () => alarm.cancel()
-    sent.then(
-      (response) => {
-        over()
-        if (isLate) discard(response)
-        resolve(response)
-      },
-      (error) => {
-        over()
-        reject(error)
-      },
-    )
+  const own = joined(signal, controller)
+  const sent = Promise.resolve(fetch(input, { ...init, signal: own })).then((response) => {
+    if (controller.signal.aborted) discard(response)
+    return response
   })
+  return desk.driver.within(sent, timeout, (error) => controller.abort(error))
 }
 
 /** Node's words for what it does not send or follow. They are a cause's, which has no code. */
@@ -82,9 +65,8 @@ export class Retry {
   constructor(options: RetryOptions, input: RequestInfo | URL, init: RequestInit, isAny = false) {
     this.#input = input
     this.#init = init
-    const method = (init.method ?? (isRequest(input) ? input.method : 'GET')).toUpperCase()
     const methods = (options.methods ?? RETRY_METHODS).map((each) => each.toUpperCase())
-    this.#left = isAny || methods.includes(method) ? options.limit : 0
+    this.#left = isAny || methods.includes(methodOf(input, init)) ? options.limit : 0
   }
 
   /** What to send: a body that may be needed again is copied. */

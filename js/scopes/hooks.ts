@@ -15,7 +15,7 @@
 import type { SomeHints } from '../answers/headers.js'
 import { shown } from '../base/checks.js'
 import { ManagerError } from '../base/errors.js'
-import { hostOf, hostOfName, isRequest, namedScopes, type Scopes, urlOf } from './names.js'
+import { hostOf, hostOfName, methodOf, namedScopes, type Scopes, urlOf } from './names.js'
 
 /** A request, as `getScopes` gets it. */
 export interface ScopeRequest {
@@ -36,12 +36,8 @@ export type GetHints = (response: Response) => SomeHints | undefined | Promise<S
 
 /** What a hook sees of the arguments of `fetch`; the body stays where it is. */
 export function scopeRequest(input: string | URL | Request, init: RequestInit = {}): ScopeRequest {
-  const request = isRequest(input) ? input : undefined
-  return {
-    url: urlOf(input).href,
-    method: (init.method ?? request?.method ?? 'GET').toUpperCase(),
-    headers: new Headers(init.headers ?? request?.headers),
-  }
+  const headers = new Headers(init.headers ?? (input as Partial<Request>).headers)
+  return { url: urlOf(input).href, method: methodOf(input, init), headers }
 }
 
 /** What an answer means for one scope. */
@@ -134,7 +130,12 @@ export function checkedBackoffs(
 const BACKOFF_KEYS = ['delay', 'cost', 'remaining', 'resetMs']
 
 /** Asks the hook, and checks what it says. */
-export async function askScopes(getScopes: GetScopes, request: ScopeRequest): Promise<Scopes> {
+export async function askScopes(
+  getScopes: GetScopes,
+  input: string | URL | Request,
+  init?: RequestInit,
+): Promise<Scopes> {
+  const request = scopeRequest(input, init)
   let scopes: unknown
   try {
     scopes = await getScopes(request)

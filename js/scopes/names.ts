@@ -2,9 +2,9 @@
  * Which scopes a request belongs to: by default one, the host of its URL.
  *
  * `URL` does the work: lower case, IDN as ASCII, the port only when it is not the scheme's own. It costs a
- * microsecond, so a host that is plainly written is read without it.
+ * microsecond, so it is asked once for each beginning that is plainly written.
  */
-import { kindOf } from '../base/checks.js'
+import { kindOf, notA } from '../base/checks.js'
 
 /** What a request is for. */
 export type Target = string | URL | Request | { readonly scopes: Scopes }
@@ -15,6 +15,11 @@ export type Scopes = string | readonly string[] | Readonly<Record<string, number
 /** Whether `fetch` was given a `Request`, of this realm or another. */
 export function isRequest(input: string | URL | Request): input is Request {
   return typeof input === 'object' && input !== null && 'url' in input
+}
+
+/** The method of a request, in capitals. */
+export function methodOf(input: string | URL | Request, init: RequestInit = {}): string {
+  return (init.method ?? (input as Partial<Request>).method ?? 'GET').toUpperCase()
 }
 
 /**
@@ -57,21 +62,15 @@ export function urlTextOf(target: Target): string | undefined {
   return 'url' in target ? target.url : undefined
 }
 
-/**
- * A host that `URL` would leave as it is: lower-case labels, no port, no user. Its last label begins with a
- * letter, else it may be an IPv4 address in one of its many forms. `xn--` labels are checked by `URL`.
- */
-const PLAIN = /^https?:\/\/((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/
-
-/** What stands before a path and says the host by itself: addresses and ports, too. */
-const IS_SIMPLE = /^https?:\/\/[a-z0-9.:-]+\/$/
+/** What stands before a path and says the host by itself. */
+const IS_SIMPLE = /^https?:\/\/[a-z0-9.:-]+$/
 
 /**
- * Hosts that were seen to be plain, each as it was seen first: a name that is the very same string is found
- * in a tenth of the time that one of the same letters takes. Bounded, for a crawl sees many.
+ * The hosts of such beginnings, each as it was seen first: a name that is the very same string is found in a
+ * tenth of the time that one of the same letters takes. Bounded, for a crawl sees many.
  */
-const plain = new Map<string, string>()
-const MOST_PLAIN = 1000
+const known = new Map<string, string>()
+const MOST_KNOWN = 1000
 /** The last of them with what stands around it: requests to one host often follow each other. */
 let last = { begins: '\0', host: '' }
 
@@ -91,22 +90,16 @@ export function isHostless(input: string | URL | Request): boolean {
 export function hostOf(url: string | URL | Request): string {
   if (typeof url !== 'string') return hostIn(url)
   if (begins(url, last.begins)) return last.host
-  const start = begins(url, 'https://') ? 8 : 7
-  const end = url.indexOf('/', start)
-  const known = plain.get(end < 0 ? url.slice(start) : url.slice(start, end))
-  if (known !== undefined && (start === 8 || begins(url, 'http://'))) {
-    if (end > 0) last = { begins: url.slice(0, end + 1), host: known }
-    return known
+  const end = url.indexOf('/', 8)
+  const begin = end < 0 ? url : url.slice(0, end)
+  let host = known.get(begin)
+  if (host === undefined) {
+    host = hostIn(url)
+    if (!IS_SIMPLE.test(begin)) return host
+    if (known.size >= MOST_KNOWN) known.clear()
+    known.set(begin, host)
   }
-  const host = PLAIN.exec(url)?.[1]
-  if (host === undefined || host.includes('xn--')) {
-    const host = hostIn(url)
-    const begin = url.slice(0, end + 1)
-    if (IS_SIMPLE.test(begin)) last = { begins: begin, host }
-    return host
-  }
-  if (plain.size >= MOST_PLAIN) plain.clear()
-  plain.set(host, host)
+  if (end > 0) last = { begins: `${begin}/`, host }
   return host
 }
 
@@ -173,9 +166,7 @@ function hostOr(url: string): string | undefined {
 }
 
 function refuse(name: unknown): never {
-  const kind = typeof name
-  const got = kind === 'object' ? 'an object' : kind === 'function' ? 'a function' : String(name)
-  throw new TypeError(`scopes: want names as text; got ${got}`)
+  throw notA('scopes', 'names as text', name)
 }
 
 function isList(scopes: readonly string[] | Readonly<Record<string, number>>): scopes is readonly string[] {

@@ -434,21 +434,8 @@ export class Throttle extends ThrottleEventTarget {
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {
     const scopes = this.#scopesOf(target)
     return scopes instanceof Promise
-      ? this.#later(scopes, target, wait)
+      ? this.#desk.later(scopes, target, wait)
       : this.#desk.request(scopes, target, wait)
-  }
-
-  /** The same where a hook has to be waited for. */
-  #later(scopes: Promise<Scopes>, target: Target, wait: Wait): Promise<Permit> {
-    const { timeout } = wait
-    const start = timeout === undefined ? 0 : this.#clock.now()
-    const inside = wait.inside ?? this.#desk.nesting.where()
-    return this.#desk.enter(scopes, wait, (known) => {
-      const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#clock.now() - start))
-      const permit = this.#desk.request(known, target, { ...wait, timeout: left, allowed: timeout, inside })
-      if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
-      return permit
-    })
   }
 
   #scopesOf(target: Target): Scopes | Promise<Scopes> {
