@@ -13,4 +13,5 @@
  */
 export { NotInitializedError } from './base/errors.js'
 export * from './throttle/everywhere.js'
+export { slimBuild as build } from './wasm/load/build.js'
 export { initialize, type ModuleSource } from './wasm/load/initialize.js'

@@ -99,9 +99,13 @@ function provenance() {
     modules[name] = createHash('sha256').update(bytes).digest('hex')
   }
   const types = '{ version: string; revision: string; modules: Record<string, string> }'
+  const { autothrottle } = modules
+  const [all, slim] = [modules, { autothrottle }].map((modules) =>
+    JSON.stringify({ version, revision, modules }),
+  )
   const made = {
-    'build.d.ts': `export declare const build: ${types}\n`,
-    'build.js': `export const build = ${JSON.stringify({ version, revision, modules })}\n`,
+    'build.d.ts': `export declare const build: ${types}, slim: typeof build\n`,
+    'build.js': `export const build = ${all}\nexport const slim = ${slim}\n`,
   }
   for (const [name, text] of Object.entries(made)) writeNew(`${root}/pkg/${name}`, text)
 }

@@ -28,6 +28,15 @@ export function notA(what: string, want: string, got: unknown): TypeError {
   return new TypeError(`${what}: want ${want}; got ${kindOf(got)}`)
 }
 
+/** What is none of several words, and perhaps the one that was meant. */
+export function notOneOf(what: string, words: readonly string[], got: string, meant?: string): TypeError {
+  const hint = meant === undefined ? '' : ` (did you mean ${meant}?)`
+  return new TypeError(`${what}: want one of ${words.join(', ')}; got ${got}${hint}`)
+}
+
+/** The first keys of an object, in braces. */
+export const keysOf = (value: object) => `{ ${Object.keys(value).slice(0, 3).join(', ')} }`
+
 /** A value as JSON, cut, where what is in it matters. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing'

@@ -3,7 +3,7 @@
  * outcome that is partly wrong counts nowhere.
  */
 import { answerOf } from '../answers/answer.js'
-import { isPlain, kindOf, shown } from '../base/checks.js'
+import { isPlain, keysOf, kindOf, notOneOf, shown } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { Clock, HeaderMap } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
@@ -101,16 +101,15 @@ const MEANT: Readonly<Record<string, string>> = {
  * @throws {TypeError} for an outcome without a word of ours, which the throttle would ignore without a word.
  */
 function checkSaid(outcome: PermitOutcome): void {
-  const fail = (got: string) => {
-    throw new TypeError(`settle: want one of ${WORDS.join(', ')}; got ${got}`)
+  const fail = (got: string, meant?: string) => {
+    throw notOneOf('settle', WORDS, got, meant)
   }
   if (outcome instanceof Error) fail('an error: type settle({ error })')
   const typed = Object.keys(outcome)
   if (WORDS.some((word) => word in outcome)) return
   if (!isPlain(outcome)) fail(kindOf(outcome))
   if (typed.length === 0) return
-  const meant = MEANT[typed[0]!] ?? nearestName(typed[0]!, WORDS)
-  fail(`{ ${typed.slice(0, 3).join(', ')} }${meant === undefined ? '' : ` (did you mean ${meant}?)`}`)
+  fail(keysOf(outcome), MEANT[typed[0]!] ?? nearestName(typed[0]!, WORDS))
 }
 
 /**

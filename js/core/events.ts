@@ -6,7 +6,7 @@
  * themselves (`once`, `signal`).
  */
 import { builtin } from '../base/builtin.js'
-import { kindOf } from '../base/checks.js'
+import { kindOf, notOneOf } from '../base/checks.js'
 import { type Target, urlTextOf } from '../scopes/names.js'
 import { nearestName } from '../wasm/functions.js'
 import type { SharedStats } from '../wasm/types.js'
@@ -283,9 +283,7 @@ export class Ears {
   check(method: string, type: string): Ear {
     const ear = this.of(type)
     if (ear) return ear
-    const nearest = nearestName(String(type), TYPES)
-    const meant = nearest === undefined ? '' : ` (did you mean ${nearest}?)`
-    throw new TypeError(`${method}: want one of ${TYPES.join(', ')}; got ${kindOf(type)}${meant}`)
+    throw notOneOf(method, TYPES, kindOf(type), nearestName(String(type), TYPES))
   }
 }
 

@@ -193,11 +193,8 @@ export class Permit {
     driver.late(this)
     this.take()
     const passed = new Permit(this.#desk, this.ticket, this.scopes, this.cost, target, clock.now())
-    passed.retry = this.retry
-    passed.charged = this.charged
-    passed.method = this.method
-    passed.isAdjusted = this.isAdjusted
-    this.next = passed
+    const { retry, charged, method, isAdjusted } = this
+    this.next = Object.assign(passed, { retry, charged, method, isAdjusted })
     return passed
   }
 

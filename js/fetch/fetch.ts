@@ -17,7 +17,14 @@ import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
 import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
-import { addScope, askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
+import {
+  addScope,
+  askScopes,
+  checkedBackoffs,
+  type GetErrorBackoff,
+  type Nothing,
+  scopeRequest,
+} from '../scopes/hooks.js'
 import {
   hostOf,
   isHostless,
@@ -194,16 +201,18 @@ export class Fetcher {
   async #follow(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
     const { redirectMaxDelay = REDIRECT_MAX_DELAY } = this.#settings
     const redirects = new Redirects(input, init, call.options.delay ?? 0, redirectMaxDelay)
+    const end = (exchange: Exchange): Response | undefined => {
+      const { permit, response, outcome } = exchange
+      const isOver = placeOf(response) === null
+      if (!isOver) permit.settle(outcome)
+      if (isOver || !redirects.follow(response, this.#desk.askedMs))
+        return redirects.mark(this.#give(exchange))
+      discard(response)
+      return undefined
+    }
     for (;;) {
-      const exchange = await this.#exchange(redirects.hop, call, asItIs)
-      const isLast = this.#guarded(exchange, () => {
-        const { permit, response, outcome } = exchange
-        if (placeOf(response) === null) return true
-        permit.settle(outcome)
-        return !redirects.follow(response, this.#desk.askedMs)
-      })
-      if (isLast) return redirects.mark(this.#guarded(exchange, () => this.#give(exchange)))
-      discard(exchange.response)
+      const response = await this.#exchange(redirects.hop, call, end)
+      if (response) return response
     }
   }
 
@@ -250,7 +259,7 @@ export class Fetcher {
     const isOurs = Number.isNaN(failureOfRequest(error, call.signal))
     if (isOurs || error instanceof NestedError || isRefused(error, hop.input, hop.init)) throw error
     attempt.outcome = { error }
-    await this.#askAboutError(error, attempt.outcome, attempt.permit, hop, call)
+    await this.#askBackoff('getErrorBackoff', error, urlTextOf(hop.input) ?? '', attempt, hop, call)
     const again = retry?.isLeft && this.#again(attempt, retry, call)
     if (!again) throw error
     return again
@@ -275,7 +284,7 @@ export class Fetcher {
     const next = () =>
       retry?.isLeft && response.status >= 400 ? this.#again(attempt, retry, call) : undefined
     if (!this.#isAsked) return next()
-    return this.#askAbout(response, attempt.outcome, attempt.permit, hop, call).then(next)
+    return this.#askAbout(response, attempt, hop, call).then(next)
   }
 
   /** Settles, and asks the engine whether to send it again. */
@@ -353,57 +362,38 @@ export class Fetcher {
     }
   }
 
-  #guarded<T>(exchange: Exchange, call: () => T): T {
-    try {
-      return call()
-    } catch (error) {
-      this.#drop(exchange)
-      throw error
-    }
-  }
-
   get #isAsked(): boolean {
     const { getHints, getResponseDelay, getResponseBackoff } = this.#settings
     return getHints !== undefined || getResponseDelay !== undefined || getResponseBackoff !== undefined
   }
 
   /** What the hooks know better than status and headers. */
-  async #askAbout(
-    response: Response,
-    outcome: PermitOutcome,
-    permit: Permit,
-    { input, init }: Hop,
-    { signal }: Call,
-  ): Promise<void> {
-    const { getHints, getResponseDelay, getResponseBackoff } = this.#settings
-    const ask = <T>(hook: string, call: () => T | PromiseLike<T>) =>
-      this.#ask(hook, permit, response.url, signal, call)
+  async #askAbout(response: Response, attempt: Attempt, hop: Hop, call: Call): Promise<void> {
+    const { getHints, getResponseDelay } = this.#settings
+    const { permit, outcome } = attempt
+    const ask = <T>(hook: string, work: () => T | PromiseLike<T>) =>
+      this.#ask(hook, permit, response.url, call.signal, work)
     const hints = (getHints && (await ask('getHints', () => getHints(response)))) ?? undefined
     const delayMs =
       getResponseDelay && (await ask('getResponseDelay', () => askDelay(getResponseDelay(response))))
     if (hints !== undefined) outcome.hints = hints
     if (typeof delayMs === 'number') outcome.hints = { ...hints, delayMs }
-    if (!getResponseBackoff) return
-    const scopes = await ask('getResponseBackoff', async () => {
-      const named = await getResponseBackoff(response, scopeRequest(input, init))
-      return checkedBackoffs('getResponseBackoff', named, permit.scopes)
-    })
-    if (scopes !== undefined) outcome.scopes = scopes
+    await this.#askBackoff('getResponseBackoff', response, response.url, attempt, hop, call)
   }
 
-  /** The same for a failure. */
-  async #askAboutError(
-    error: unknown,
-    outcome: PermitOutcome,
-    permit: Permit,
+  /** Which scopes back off, where a hook says it. */
+  async #askBackoff(
+    name: 'getResponseBackoff' | 'getErrorBackoff',
+    what: unknown,
+    url: string,
+    { permit, outcome }: Attempt,
     { input, init }: Hop,
     { signal }: Call,
   ): Promise<void> {
-    const { getErrorBackoff } = this.#settings
-    if (!getErrorBackoff) return
-    const request = scopeRequest(input, init)
-    const scopes = await this.#ask('getErrorBackoff', permit, request.url, signal, async () =>
-      checkedBackoffs('getErrorBackoff', await getErrorBackoff(error, request), permit.scopes),
+    const hook = this.#settings[name] as GetErrorBackoff | undefined
+    if (!hook) return
+    const scopes = await this.#ask(name, permit, url, signal, async () =>
+      checkedBackoffs(name, await hook(what, scopeRequest(input, init)), permit.scopes),
     )
     if (scopes !== undefined) outcome.scopes = scopes
   }
@@ -435,8 +425,6 @@ export class Fetcher {
 
 const signalOf = (input: RequestInfo | URL, init: RequestInit) =>
   init.signal === undefined && isRequest(input) ? input.signal : init.signal
-
-const asItIs = (exchange: Exchange) => exchange
 
 /** What a custom `fetch` gave, if it can be a response. */
 function checkedResponse(response: unknown): Response {

@@ -15,7 +15,7 @@
  * call, as the cause. One object may stand behind many scopes; a function makes one for each scope.
  */
 
-import { kindOf, shown } from '../base/checks.js'
+import { keysOf, kindOf, shown } from '../base/checks.js'
 import { ManagerError, type Problem } from '../base/errors.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { Outcome } from '../wasm/engine.js'
@@ -71,8 +71,7 @@ export function managerProblems(manager: unknown, path: string, isShared: boolea
   }
   const problems: Problem[] = []
   if (!WORDS.some((word) => word in manager)) {
-    const typed = Object.keys(manager).slice(0, 3).join(', ')
-    problems.push({ path, want: `one of ${WORDS.join(', ')} in it`, got: `{ ${typed} }` })
+    problems.push({ path, want: `one of ${WORDS.join(', ')} in it`, got: keysOf(manager) })
   }
   for (const method of METHODS) {
     const value = (manager as ScopeManager)[method]

@@ -69,5 +69,5 @@ export {
 export type { Scopes, Target } from '../scopes/names.js'
 export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from '../scopes/strategy.js'
 export type { BudgetStats, Peek, Reason, ScopeStats, Snapshot, Stats } from '../wasm/engine.js'
-export { type Build, build } from '../wasm/load/build.js'
+export type { Build } from '../wasm/load/build.js'
 export { createThrottle, type Throttle, throttledFetch } from './throttle.js'

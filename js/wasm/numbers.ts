@@ -6,7 +6,7 @@
 
 import { failureOfRequest } from '../answers/failures.js'
 import { hintLines, type SomeHints, unitsOf } from '../answers/headers.js'
-import { shown } from '../base/checks.js'
+import { keysOf, notOneOf, shown } from '../base/checks.js'
 import type { Outcome, RobotsOutcome, ScopeOutcome, Settled, Ticket } from './types.js'
 
 /** What is unknown. */
@@ -111,9 +111,8 @@ const HINTS = ['delayMs', 'remaining', 'resetMs', 'limit', 'windowMs'] as const
 function tellHints(told: number[], hints: SomeHints): void {
   if (typeof hints !== 'object' || hints === null)
     throw new TypeError(`hints: want an object; got ${shown(hints)}`)
-  const typed = Object.keys(hints)
-  if (typed.length > 0 && !HINTS.some((key) => key in hints))
-    throw new TypeError(`hints: want one of ${HINTS.join(', ')}; got { ${typed.slice(0, 3).join(', ')} }`)
+  if (Object.keys(hints).length > 0 && !HINTS.some((key) => key in hints))
+    throw notOneOf('hints', HINTS, keysOf(hints))
   HINTS.forEach((key, index) => {
     const hint = hints[key] ?? UNKNOWN
     if (typeof hint !== 'number') throw new TypeError(`hints.${key}: want a number; got ${shown(hint)}`)

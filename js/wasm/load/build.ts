@@ -1,7 +1,7 @@
 /**
  * Where the WebAssembly modules come from, readable at run time.
  */
-import { build as made } from '../../../pkg/build.js'
+import { build as made, slim } from '../../../pkg/build.js'
 
 /** The package's version, the git revision of the sources, and SHA-256 of each module. */
 export interface Build {
@@ -15,3 +15,6 @@ export interface Build {
 
 /** What this copy of the package was built from. */
 export const build: Build = made
+
+/** The same of a copy that has the engine's module alone. */
+export const slimBuild: Build = slim

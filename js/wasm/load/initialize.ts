@@ -8,7 +8,7 @@
 
 import { builtin } from '../../base/builtin.js'
 import { NotInitializedError, WasmBlockedError } from '../../base/errors.js'
-import { build } from './build.js'
+import { slimBuild as build } from './build.js'
 import { give } from './given.js'
 
 /** What the platform compiles; a compiler may not know its types. */
