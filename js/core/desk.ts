@@ -13,7 +13,7 @@
 import { statusIn } from '../answers/answer.js'
 import { type ClosedError, EngineBrokenError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
-import { Handles } from '../scopes/handles.js'
+import { Handles, type Known } from '../scopes/handles.js'
 import { methodOf, namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
 import {
   type Outcome,
@@ -183,10 +183,10 @@ export class Desk {
     const isAtOnce = delay === 0 && this.driver.waiting === 0 && !this.#isBudgeted(scopes)
     if (isAtOnce && typeof scopes === 'string' && typeof cost === 'number') {
       const known = this.handles.last(scopes)
-      const ticket = this.#sendOne(now, scopes, known.handle, cost, priority)
+      const ticket = this.#sendOne(now, known, cost, priority)
       if (ticket !== WAIT) return this.#sendAtOnce(ticket, known.names, cost, target, now, wait.method)
     }
-    // If the engine has forgotten the scope, `#submit` makes it anew; a look at it must not find it gone.
+    // If the engine has forgotten the scope, `#stay` makes it anew; a look at it must not find it gone.
     const known =
       typeof scopes === 'string' && wait.timeout === undefined ? this.handles.last(scopes) : undefined
     const { names, costs } = known ? { names: known.names, costs: undefined } : namedScopes(scopes)
@@ -196,13 +196,11 @@ export class Desk {
       const ticket = this.#engine.sendAtOnce(now, handles, options)
       if (ticket !== WAIT) return this.#sendAtOnce(ticket, names, options.cost, target, now, wait.method)
     }
-    if (inside === undefined && this.nesting.isTraced()) {
-      const own = this.nesting.unused(true, scopes)?.pass(target)
-      if (own) return own
-      options.priority += BEFORE_OTHERS
-      return this.#stay(names, handles, options, target, wait, true, now)
-    }
-    return this.#stay(names, handles, options, target, wait, inside, now)
+    if (inside !== undefined || !this.nesting.isTraced())
+      return this.#stay(names, handles, options, target, wait, inside, now)
+    options.priority += BEFORE_OTHERS
+    const traced = this.nesting.unused(true, scopes)?.pass(target)
+    return traced ?? this.#stay(names, handles, options, target, wait, true, now)
   }
 
   /** The permit of a ticket that the engine let go. */
@@ -385,30 +383,26 @@ export class Desk {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
-  #sendOne(now: number, name: string, handle: ScopeHandle, cost: number, priority: number): Ticket {
+  #sendOne(now: number, { names, handle, handles }: Known, cost: number, priority: number): Ticket {
     try {
       return this.#engine.sendOne(now, handle, cost, priority)
-    } catch (error) {
-      const made = this.handles.of(name).handle
-      if (made === handle) throw error
-      return this.#engine.sendOne(now, made, cost, priority)
+    } catch {
+      return this.#asked(names, handles, (made) => this.#engine.sendOne(now, made[0]!, cost, priority))
     }
   }
 
-  /** The same for a request that has to wait. */
-  #submit(
-    now: number,
+  /** Asks the engine, which knows scopes by handles: one that it has forgotten is refused, and made anew. */
+  #asked(
     names: readonly string[],
     handles: readonly ScopeHandle[],
-    options: SubmitOptions,
+    ask: (handles: readonly ScopeHandle[]) => Ticket,
   ): Ticket {
     try {
-      return this.#engine.submit(now, handles, options)
+      return ask(handles)
     } catch (error) {
       const made = this.handles.all(names)
       if (made.every((handle, index) => handle === handles[index])) throw error
-      return this.#engine.submit(now, made, options)
+      return ask(made)
     }
   }
 
@@ -461,16 +455,15 @@ export class Desk {
       // With a hold that is longer it is known to be in vain.
       if (reason === 'hold' && at - now > left) throw new TimeoutError(wait.timeout!, false, at - now)
     }
-    const ticket = this.#submit(now, names, handles, options)
+    const ticket = this.#asked(names, handles, (known) => this.#engine.submit(now, known, options))
     const isBudgeted = this.#isBudgeted(names)
     if (isBudgeted) this.#route({ ticket, target, method: wait.method })
     const { cost, priority, delay } = options
     const rank = names.length > 1 || delay > 0 || isBudgeted ? undefined : priority
-    return new Promise((resolve, reject) => {
-      const within = this.nesting.block(inside)
-      const waiting = this.#waiting(ticket, names, cost, target, wait, within, resolve, reject, rank)
-      this.#begin(waiting, now)
-    })
+    const within = this.nesting.block(inside)
+    const waiting = this.#waiting(ticket, names, cost, target, wait, within, rank)
+    this.#begin(waiting, now)
+    return waiting.permit
   }
 
   /** The driver knows it from here on; the engine does already. */
@@ -480,13 +473,11 @@ export class Desk {
     cost: Cost,
     target: Target,
     wait: Wait,
-    inside: Permit | undefined,
-    resolve: (permit: Permit) => void,
-    reject: (error: unknown) => void,
-    rank: number | undefined,
+    inside?: Permit,
+    rank?: number,
     before?: Permit,
   ): Waiting {
-    const made = new Waiting(this, ticket, scopes, cost, target, wait, rank, before, inside, resolve, reject)
+    const made = new Waiting(this, ticket, scopes, cost, target, wait, rank, before, inside)
     this.driver.add(made, this.#left(wait), wait.timeout)
     return made
   }
@@ -534,8 +525,12 @@ export class Desk {
     const isAsked =
       wait !== undefined || (told.status !== undefined && told.status >= 300 && told.status < 400)
     if (isAsked) this.#askedMs = this.#engine.askedMs
-    const again = settled === 'again' && isRepeatable ? this.#again(permit, wait!) : undefined
-    if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
+    let again: Waiting | undefined
+    if (settled === 'again') {
+      const { scopes, cost, target } = permit
+      if (!isRepeatable) this.#engine.cancel(now, ticket)
+      else again = this.#waiting(ticket, scopes, cost, target, wait!, undefined, undefined, permit)
+    }
     if (permit.outer !== undefined) this.#unheard.hear(permit, told)
     this.#news(this.#ears.settle, permit, now, told)
     if (this.#notices.areUrgent || told.headers !== undefined)
@@ -544,22 +539,11 @@ export class Desk {
       } catch (error) {
         failure ??= { error }
       }
-    if (again && failure) this.driver.abandon(again.waiting)
-    else if (again) this.#begin(again.waiting, now)
+    if (again && failure) this.driver.abandon(again)
+    else if (again) this.#begin(again, now)
     else this.driver.changed(told === NO_OUTCOME ? now : undefined)
     if (failure) throw failure.error
     return again?.permit ?? (settled === 'unknown' ? 'over' : settled)
-  }
-
-  /** What the next attempt of a request waits for. */
-  #again(before: Permit, wait: Wait): { permit: Promise<Permit>; waiting: Waiting } {
-    const { ticket, scopes, cost, target } = before
-    const none = undefined
-    let waiting: Waiting
-    const permit = new Promise<Permit>((resolve, reject) => {
-      waiting = this.#waiting(ticket, scopes, cost, target, wait, none, resolve, reject, none, before)
-    })
-    return { permit, waiting: waiting! }
   }
 
   #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {

@@ -60,8 +60,10 @@ export class Waiting implements Waiter {
   alarm: Alarm | undefined
   readonly inside: Permit | undefined
   readonly #desk: Home
-  readonly #resolve: (permit: Permit) => void
-  readonly #reject: (error: unknown) => void
+  /** What the caller gets. */
+  readonly permit: Promise<Permit>
+  #resolve!: (permit: Permit) => void
+  #reject!: (error: unknown) => void
 
   constructor(
     desk: Home,
@@ -73,8 +75,6 @@ export class Waiting implements Waiter {
     rank: number | undefined,
     before: Permit | undefined,
     inside: Permit | undefined,
-    resolve: (permit: Permit) => void,
-    reject: (error: unknown) => void,
   ) {
     this.#desk = desk
     this.ticket = ticket
@@ -87,8 +87,10 @@ export class Waiting implements Waiter {
     this.rank = rank
     this.alarm = undefined
     this.inside = inside
-    this.#resolve = resolve
-    this.#reject = reject
+    this.permit = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
   }
 
   /** It leaves. */
