@@ -14,7 +14,7 @@
  * beside one.
  */
 
-import { shown } from '../base/checks.js'
+import { isObject, wrong } from '../base/checks.js'
 import { failureOf } from './failures.js'
 import type { HeadersLike } from './headers.js'
 
@@ -27,7 +27,7 @@ export interface Answer {
 
 /** The answer that a result is, or an object beside an error; `undefined` if it is none. */
 export function answerIn(value: unknown): Answer | undefined {
-  if (typeof value !== 'object' || value === null) return undefined
+  if (!isObject(value)) return undefined
   let known: number | undefined
   try {
     const { status, statusCode } = value as { [key in 'status' | 'statusCode']?: unknown }
@@ -43,7 +43,7 @@ export function answerIn(value: unknown): Answer | undefined {
 
 /** The answer that a client threw as an error, or that is the error's `cause`. */
 export function answerInError(error: unknown): Answer | undefined {
-  for (let depth = 0; depth < 5 && typeof error === 'object' && error !== null; depth++) {
+  for (let depth = 0; depth < 5 && isObject(error); depth++) {
     const answer = answerIn(responseOf(error)) ?? answerIn(error)
     if (answer !== undefined) return answer
     error = read(error, 'cause')
@@ -91,8 +91,7 @@ export function answerOf(outcome: {
   let { status = outcome.statusCode, headers, error } = outcome
   const answer = status === undefined && error !== undefined ? answerInError(error) : undefined
   if (answer) [status, headers, error] = [answer.status, headers ?? answer.headers, undefined]
-  if (status !== undefined && !isStatus(status))
-    throw new TypeError(`status: want a status of HTTP; got ${shown(status)}`)
+  if (status !== undefined && !isStatus(status)) throw wrong('status', 'a status of HTTP', status)
   return { status, headers: headers === undefined ? undefined : checkedHeaders(headers), error }
 }
 
@@ -110,7 +109,7 @@ export function statusIn(outcome: { status?: unknown; statusCode?: unknown } | n
 export function checkedHeaders(headers: unknown): HeadersLike {
   const fields = isObject(headers) ? fieldsOf(headers) : undefined
   if (fields !== undefined) return fields
-  throw new TypeError(`headers: want Headers, an object or a list of names and values; got ${shown(headers)}`)
+  throw wrong('headers', 'Headers, an object or a list of names and values', headers)
 }
 
 /** A status of HTTP. Some servers invent some above 599. */
@@ -141,8 +140,4 @@ function pairs(list: readonly string[]): [string, string][] {
   const fields: [string, string][] = []
   for (let index = 0; index < list.length; index += 2) fields.push([list[index]!, list[index + 1]!])
   return fields
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }

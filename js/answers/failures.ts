@@ -1,3 +1,5 @@
+import { isObject } from '../base/checks.js'
+
 /**
  * Why there was no response: the server's doing, the caller's, or a fault in a program.
  *
@@ -39,7 +41,7 @@ function failureIn(error: unknown): number {
     | { name?: unknown; code?: unknown; message?: unknown; cause?: unknown }
     | null
     | undefined
-  for (let depth = 0; depth < 5 && typeof cause === 'object' && cause !== null; depth++) {
+  for (let depth = 0; depth < 5 && isObject(cause); depth++) {
     if (cause.name === 'AbortError') return NOT_THE_SERVER
     const code = typeof cause.code === 'string' ? cause.code : ''
     if (cause.name === 'TimeoutError' || TIMEOUTS.test(code)) return TIMEOUT

@@ -6,7 +6,7 @@
  * across the boundary for each response would cost too much.
  */
 
-import { shown } from '../base/checks.js'
+import { isObject, shown, wrong } from '../base/checks.js'
 
 /** Header fields in any of their forms. */
 export type HeadersLike =
@@ -99,7 +99,7 @@ export function hintLines(headers: HeadersLike, map: Dialect = NO_MAP): string {
   const isPlain = map === NO_MAP || Object.keys(map).length === 0
   const hear = (name: unknown, value: unknown) => {
     if (value === undefined || value === null) return // `headers.get(…)` of a field that is not there.
-    if (typeof name !== 'string') throw new TypeError(`headers: want names in text; got ${shown(name)}`)
+    if (typeof name !== 'string') throw wrong('headers', 'names in text', name)
     const known = isPlain ? undefined : renamed(name, map)
     const kind = known === undefined ? kindOfField(name) : LIMITS
     if (kind === NOTHING) return
@@ -109,11 +109,10 @@ export function hintLines(headers: HeadersLike, map: Dialect = NO_MAP): string {
     says ||= kind === LIMITS || (kind === AGE && IS_AGED.test(text))
     lines += `${known ?? name}: ${inOneLine(text)}\n`
   }
-  if (typeof headers !== 'object' || headers === null)
-    throw new TypeError(`headers: want Headers, an object or pairs; got ${shown(headers)}`)
+  if (!isObject(headers)) throw wrong('headers', 'Headers, an object or pairs', headers)
   if (Symbol.iterator in headers) {
     for (const field of headers as Iterable<unknown>) {
-      if (!Array.isArray(field)) throw new TypeError(`headers: want [name, value]; got ${shown(field)}`)
+      if (!Array.isArray(field)) throw wrong('headers', '[name, value]', field)
       // Most fields end here, after one look.
       if (isPlain && kinds.get(field[0]) === NOTHING) continue
       hearEach(hear, field[0], field[1])

@@ -4,7 +4,9 @@
  * `String` and `JSON.stringify` throw at an object without a prototype, a BigInt or a cycle, and the error
  * about the options would be lost.
  */
-import type { Problem } from './errors.js'
+import { ConfigError, type Problem } from './errors.js'
+
+export const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** A value in a few words, for what a setting got. */
 export function kindOf(value: unknown): string {
@@ -15,17 +17,33 @@ export function kindOf(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value)
 }
 
-const tagOf = (value: object) => Object.prototype.toString.call(value).slice(8, -1)
+/** What it calls itself. */
+export const tagOf = (value: unknown) => Object.prototype.toString.call(value).slice(8, -1)
 
 /** An object with members in sight. A Map, a Set, a date or a promise would count as an empty one. */
 export function isPlain(value: unknown): value is object {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  if (!isObject(value) || Array.isArray(value)) return false
   return tagOf(value) === 'Object' || Object.keys(value).length > 0
 }
 
 /** What stands where something else belongs. */
 export function notA(what: string, want: string, got: unknown): TypeError {
   return new TypeError(`${what}: want ${want}; got ${kindOf(got)}`)
+}
+
+/** The same, where what is in it matters. */
+export function wrong(what: string, want: string, got: unknown): TypeError {
+  return new TypeError(`${what}: want ${want}; got ${shown(got)}`)
+}
+
+/** The same of an option. */
+export function misfit(path: string, want: string, got: unknown): ConfigError {
+  return new ConfigError([{ path, want, got: kindOf(got) }])
+}
+
+/** Whether it is a promise, of whatever make. */
+export function isThenable(value: unknown): boolean {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 }
 
 /** What is none of several words, and perhaps the one that was meant. */

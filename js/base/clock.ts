@@ -13,30 +13,21 @@ export function systemClock(unref: boolean): Clock {
   // In Node `performance` is a getter, as slow as the clock itself. So it is kept while the timers are the
   // same ones: a tool that replaces a clock replaces both.
   const kept = { performance, setTimeout }
+  // Turns of the event loop: Node, Bun and Deno have them, browsers do not.
+  const host = globalThis as Pick<Clock, 'setImmediate'>
+  const eased = (handle: unknown) => {
+    if (unref) unrefTimer(handle)
+    return handle
+  }
   return {
     now: () => (kept.setTimeout === setTimeout ? kept.performance : performance).now(),
     wallNow: () => Date.now(),
-    setTimeout: (wake, ms) => {
-      const handle: unknown = setTimeout(wake, ms)
-      if (unref) unrefTimer(handle)
-      return handle
-    },
+    setTimeout: (wake, ms) => eased(setTimeout(wake, ms)),
     clearTimeout: (handle) => clearTimeout(handle as number),
-    ...turns(unref),
+    ...(typeof host.setImmediate === 'function' && {
+      setImmediate: (wake: () => void) => eased(host.setImmediate!(wake)),
+    }),
     isPerRequest: globalThis.navigator?.userAgent === 'Cloudflare-Workers',
-  }
-}
-
-/** Turns of the event loop: Node, Bun and Deno have them, browsers do not. */
-function turns(unref: boolean): Pick<Clock, 'setImmediate'> {
-  const host = globalThis as Pick<Clock, 'setImmediate'>
-  if (typeof host.setImmediate !== 'function') return {}
-  return {
-    setImmediate: (wake) => {
-      const handle = host.setImmediate!(wake)
-      if (unref) unrefTimer(handle)
-      return handle
-    },
   }
 }
 

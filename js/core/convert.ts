@@ -3,7 +3,7 @@
  * outcome that is partly wrong counts nowhere.
  */
 import { answerOf } from '../answers/answer.js'
-import { isPlain, keysOf, kindOf, notOneOf, shown } from '../base/checks.js'
+import { isObject, isPlain, keysOf, kindOf, notOneOf, shown, wrong } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { Clock, HeaderMap } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
@@ -32,8 +32,7 @@ export class Converter {
    * @throws {ManagerError} for scopes that are not the request's.
    */
   outcome(permit: Permit, outcome: PermitOutcome, retry: boolean, now: number): Outcome {
-    if (typeof outcome !== 'object' || outcome === null)
-      throw new TypeError(`settle: want an outcome, such as { status: 429 }; got ${shown(outcome)}`)
+    if (!isObject(outcome)) throw wrong('settle', 'an outcome, such as { status: 429 }', outcome)
     const { hints, backoff, adjustDelay } = outcome
     const cost = checkedCost(outcome.cost, permit)
     const { status, headers, error } = answerOf(outcome)
@@ -123,7 +122,7 @@ export function checkedCost(cost: PermitOutcome['cost'], { scopes, target }: Per
   const fail = (path: string, want: string, got: unknown): never => {
     throw new ConfigError([{ path, want, got: shown(got) }])
   }
-  if (typeof cost === 'object' && cost !== null) {
+  if (isObject(cost)) {
     for (const [name, value] of Object.entries(cost)) {
       if (!scopes.includes(name)) fail(`cost.${name}`, `a scope of the request (${scopes.join(', ')})`, value)
       if (!(Number.isFinite(value) && value >= 0)) fail(`cost.${name}`, 'a number from 0', value)

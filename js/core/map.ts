@@ -63,6 +63,10 @@ export async function* mapItems<I, T>(
   let failure: { reason: unknown } | undefined
   // One promise at a time is waited for, made anew each time: reactions on a long-lived one would pile up.
   let wake = () => {}
+  const woken = () =>
+    new Promise<void>((resolve) => {
+      wake = resolve
+    })
   const fail = (reason: unknown) => {
     failure ??= { reason }
     stop.abort(reason)
@@ -102,9 +106,7 @@ export async function* mapItems<I, T>(
       const result = index === undefined ? undefined : done.get(index)
       if (index === undefined || result === undefined) {
         if (isOver && taken === pulled) return
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
+        await woken()
         continue
       }
       done.delete(index)
@@ -118,11 +120,7 @@ export async function* mapItems<I, T>(
     failure ??= { reason: undefined }
     stop.abort(new DOMException('the iteration ended', 'AbortError'))
     // No work of ours goes on after the caller has left the loop.
-    while (ended < pulled) {
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
-    }
+    while (ended < pulled) await woken()
     const returned = new Promise((resolve) => resolve(source.return?.()))
     // A source that sleeps ends when it wakes, which may be never.
     if (isPulling) returned.catch(() => {})

@@ -108,7 +108,7 @@ export class Nesting {
 
   /** Whether functions run whose permit is not used yet. */
   get isRunning(): boolean {
-    return !this.#held().next().done
+    return this.#held().length > 0
   }
 
   /** The function that this is known to be called in. */
@@ -140,7 +140,7 @@ export class Nesting {
 
   /** A call inside waits; gives the function that waits for it. */
   block(inside: Inside): Permit | undefined {
-    const held = inside === true ? [...this.#held()] : []
+    const held = inside === true ? this.#held() : []
     const permit = inside === true ? (held.find(({ waits }) => waits === 0) ?? held[0]) : inside
     if (!permit) return undefined
     if (permit.place === SENDS) this.#run(permit)
@@ -176,7 +176,7 @@ export class Nesting {
 
   #free(requests: Requests): boolean {
     if (this.#waits === 0) return false
-    const held = [...this.#held()]
+    const held = this.#held()
     if (held.length !== requests.inFlight || held.some(({ waits }) => waits === 0)) return false
     for (const waiting of requests.waiters) if (waiting.inside && !requests.isForSlot(waiting)) return false
     const functions = held.filter((permit) => !isHook(permit))
@@ -214,7 +214,7 @@ export class Nesting {
    * taken for its own. All else that holds slots can only be told.
    */
   #guess(requests: Requests, looks: number): void {
-    const held = [...this.#held()]
+    const held = this.#held()
     const areFunctions = held.length === requests.inFlight
     if (areFunctions ? this.#storage !== null || held.length === 0 : looks !== LOOKS) return
     const stuck = [...requests.waiters].filter((waiting) => requests.isForSlot(waiting))
@@ -232,8 +232,8 @@ export class Nesting {
   }
 
   /** Functions whose permit is not used yet. */
-  *#held(): Generator<Permit> {
-    for (const permit of this.#running) if (!permit.isSettled) yield permit
+  #held(): Permit[] {
+    return this.#running.filter(({ isSettled }) => !isSettled)
   }
 }
 

@@ -1,5 +1,15 @@
 /** What a single request may say, and what is wrong with it. Every key is known, or an error. */
-import { checkSpelling, isMillis, isPlain, kindOf, notA, unknownKeys } from '../base/checks.js'
+import {
+  checkSpelling,
+  isMillis,
+  isObject,
+  isPlain,
+  isThenable,
+  kindOf,
+  misfit,
+  notA,
+  unknownKeys,
+} from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { RetryOptions } from '../options/options.js'
 import type { Scopes } from '../scopes/names.js'
@@ -79,8 +89,7 @@ const BESIDE_FETCH: typeof ELSEWHERE = {
 
 /** @throws {ConfigError} for keys that are unknown. */
 export function checkKeys(options: object, known: readonly string[], path: string): void {
-  if (!isPlain(options))
-    throw new ConfigError([{ path: path || 'options', want: 'an object', got: kindOf(options) }])
+  if (!isPlain(options)) throw misfit(path || 'options', 'an object', options)
   const problems = unknownKeys(options, known, path)
   if (problems.length === 0) return
   const elsewhere = path === 'throttle' ? BESIDE_FETCH : ELSEWHERE
@@ -138,10 +147,9 @@ export function checkInit(init: object): void {
 
 /** @throws {TypeError} for what gives no items, or gives letters. */
 export function checkItems(items: unknown): void {
-  const isGiving = typeof items === 'object' && items !== null
+  const isGiving = isObject(items)
   if (isGiving && (Symbol.iterator in items || Symbol.asyncIterator in items)) return
-  const isPromise = typeof (items as { then?: unknown } | null | undefined)?.then === 'function'
-  const got = isPromise ? 'a Promise: await it' : `${kindOf(items)}${HINTS[typeof items] ?? ''}`
+  const got = isThenable(items) ? 'a Promise: await it' : `${kindOf(items)}${HINTS[typeof items] ?? ''}`
   throw new TypeError(`map: want a list of items, or what gives them one by one; got ${got}`)
 }
 
@@ -153,8 +161,7 @@ const HINTS: Partial<Record<string, string>> = {
 /** What stands where a function belongs. */
 export function notWork(method: string, target: unknown, work: unknown): TypeError {
   if (typeof target === 'function') return new TypeError(`${method}: want a URL before the function`)
-  const isPromise = typeof (work as { then?: unknown } | null | undefined)?.then === 'function'
-  const got = isPromise ? 'a Promise, which has begun already: put () => before it' : kindOf(work)
+  const got = isThenable(work) ? 'a Promise, which has begun already: put () => before it' : kindOf(work)
   return new TypeError(`${method}: want a function; got ${got}`)
 }
 
@@ -170,11 +177,11 @@ const HOW_TO_RETRY =
  */
 export function retryOf(own: RunOptions['retry'], root: RetryOptions | undefined): RetryOptions | undefined {
   const fail = (path: string, want: string, got: unknown): never => {
-    throw new ConfigError([{ path, want, got: kindOf(got) }])
+    throw misfit(path, want, got)
   }
   if (own === undefined || own === false) return undefined
   if (own === true) return root ?? fail('retry', 'retry of the throttle, which true means, or { limit }', own)
-  if (typeof own !== 'object' || own === null) return fail('retry', 'true or { limit: 3 }', own)
+  if (!isObject(own)) return fail('retry', 'true or { limit: 3 }', own)
   const [other] = Object.keys(own).filter((key) => key !== 'limit')
   if (other !== undefined) fail(`retry.${other}`, HOW_TO_RETRY, own[other as keyof typeof own])
   const { limit } = own

@@ -6,43 +6,30 @@
 import { kindOf } from '../base/checks.js'
 import type { Desk } from '../core/desk.js'
 import type { Host } from '../core/host.js'
+import { ROBOTS_MAX_DELAY } from '../options/generated.js'
 import { checkedName, hostOf, hostOfName } from '../scopes/names.js'
 import { parseRobots } from '../wasm/engine.js'
 
-export class CrawlDelays {
-  readonly #engine: Host
-  readonly #desk: Desk
-  readonly #maxDelay: number
-
-  constructor(engine: Host, desk: Desk, maxDelay: number) {
-    this.#engine = engine
-    this.#desk = desk
-    this.#maxDelay = maxDelay
+export function applyRobots(
+  desk: Desk,
+  engine: Host,
+  host: string,
+  text: string | Uint8Array,
+  { userAgent, maxDelay = ROBOTS_MAX_DELAY }: { userAgent?: string; maxDelay?: number | undefined },
+): { crawlDelayMs: number } | null {
+  const isText = typeof text === 'string' || ArrayBuffer.isView(text)
+  if (!isText || typeof userAgent !== 'string') {
+    const got = isText ? `${kindOf(userAgent)} for userAgent` : `${kindOf(text)} for the text`
+    throw new TypeError(`robots: want a host, its robots.txt as text, and { userAgent: "name" }; got ${got}`)
   }
-
-  apply(
-    host: string,
-    text: string | Uint8Array,
-    options: { userAgent: string; maxDelay?: number },
-  ): { crawlDelayMs: number } | null {
-    const { userAgent, maxDelay = this.#maxDelay } = options ?? {}
-    const isText = typeof text === 'string' || ArrayBuffer.isView(text)
-    if (!isText || typeof userAgent !== 'string') {
-      const got = isText ? `${kindOf(userAgent)} for userAgent` : `${kindOf(text)} for the text`
-      throw new TypeError(
-        `robots: want a host, its robots.txt as text, and { userAgent: "name" }; got ${got}`,
-      )
-    }
-    const asked = parseRobots(text, userAgent)
-    const name = checkedName(host).includes('://') ? hostOf(host) : (hostOfName(host) ?? host)
-    const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
-    const { clock, driver, handles } = this.#desk
-    const outcome = this.#engine.crawlDelay(clock.now(), handles.of(name).handle, delay)
-    driver.drain()
-    if (outcome !== 'overruled') return asked
-    const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
-    const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
-    this.#desk.warnings.once('robots-overruled', message, name)
-    return asked
-  }
+  const asked = parseRobots(text, userAgent)
+  const name = checkedName(host).includes('://') ? hostOf(host) : (hostOfName(host) ?? host)
+  const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
+  const outcome = engine.crawlDelay(desk.clock.now(), desk.handles.of(name).handle, delay)
+  desk.driver.drain()
+  if (outcome !== 'overruled') return asked
+  const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
+  const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
+  desk.warnings.once('robots-overruled', message, name)
+  return asked
 }

@@ -8,7 +8,7 @@
  */
 import { type Answer, answerIn, responseOf } from '../answers/answer.js'
 import { failureOf, failureOfRequest } from '../answers/failures.js'
-import { isMillis, shown } from '../base/checks.js'
+import { isMillis, isObject, shown } from '../base/checks.js'
 import { BodyNotReplayableError, ManagerError, NestedError, RetryAfterTooLongError } from '../base/errors.js'
 import { both } from '../base/joined.js'
 import type { Desk, Wait } from '../core/desk.js'
@@ -56,14 +56,15 @@ export type FetchSettings = Pick<
   | 'requestTimeout'
 >
 
+/** Of a request for robots.txt, which is not asked about itself. */
+const FOR_ROBOTS: FetchOptions = { priority: 1e9 }
+
 /** One call of `fetch`, all of its hops and attempts. */
 interface Call {
   readonly options: FetchOptions
   readonly signal: AbortSignal | null
   /** When it came in, where a `timeout` asks for it. */
   readonly start: number
-  /** It is for robots.txt, which is not asked about itself. */
-  readonly isForRobots?: boolean
   /** The function that it was called in, where a hook has to be asked before it waits. */
   readonly inside: Inside
   /** The permit of its first hop, if it has one. */
@@ -131,16 +132,7 @@ export class Fetcher {
   /** robots.txt is sent as any URL is, with its retries, and before all others of its host. */
   fetchRobots(url: string, init: RequestInit): Promise<Response> {
     const isManual = this.#settings.redirects === 'throttle'
-    const hop = { input: url, init: isManual ? { ...init, redirect: 'manual' as const } : init, delay: 0 }
-    const call: Call = {
-      options: { priority: 1e9 },
-      signal: init.signal ?? null,
-      start: 0,
-      inside: this.#desk.nesting.where(),
-      permit: undefined,
-      isForRobots: true,
-    }
-    return this.#exchange(hop, call, this.#give)
+    return this.fetch(url, isManual ? { ...init, redirect: 'manual' } : init, FOR_ROBOTS)
   }
 
   /** Sends the request of a permit that was handed out. */
@@ -302,9 +294,9 @@ export class Fetcher {
   }
 
   /** The scopes of a hop, if robots.txt allows it. */
-  #admitted({ input, init }: Hop, { options, isForRobots }: Call): Promise<Scopes> {
+  #admitted({ input, init }: Hop, { options }: Call): Promise<Scopes> {
     const scopes = () => Promise.resolve(options.scopes ?? this.scopesOf(input, init))
-    return this.#robots && !isForRobots ? this.#allowed(this.#robots, input, scopes) : scopes()
+    return this.#robots && options !== FOR_ROBOTS ? this.#allowed(this.#robots, input, scopes) : scopes()
   }
 
   /** Its host is one of them, for that has the `Crawl-delay`. */
@@ -428,7 +420,7 @@ const signalOf = (input: RequestInfo | URL, init: RequestInit) =>
 
 /** What a custom `fetch` gave, if it can be a response. */
 function checkedResponse(response: unknown): Response {
-  if (typeof response === 'object' && response !== null) return response as Response
+  if (isObject(response)) return response as Response
   throw new TypeError(`fetch gave ${shown(response)}; want a Response`)
 }
 

@@ -48,6 +48,9 @@ interface Known {
   isAllowed: Promise<(url: string) => boolean>
 }
 
+/** What no robots.txt is asked about. */
+const isFree = (url: URL) => !isHttp(url) || url.pathname === '/robots.txt'
+
 /** Asks each host once. */
 export class Robots {
   readonly #options: RobotsOptions
@@ -64,7 +67,7 @@ export class Robots {
   knows(url: URL): boolean {
     const until = this.#known.get(url.origin)?.until ?? 0
     const isKnown = until > this.#asking.clock.now() && until < Number.POSITIVE_INFINITY
-    return isKnown || !isHttp(url) || url.pathname === '/robots.txt'
+    return isKnown || isFree(url)
   }
 
   /**
@@ -73,7 +76,7 @@ export class Robots {
    * @throws {DisallowedError} if it does not, or could not be had.
    */
   async admit(url: URL): Promise<void> {
-    if (!isHttp(url) || url.pathname === '/robots.txt') return
+    if (isFree(url)) return
     const now = this.#asking.clock.now()
     let known = this.#known.get(url.origin)
     if (!known || known.until <= now) {

@@ -3,6 +3,7 @@
  *
  * An answer that comes after all finds no caller, and its body is let go of.
  */
+import { isObject } from '../base/checks.js'
 import { joined } from '../base/joined.js'
 import type { Desk } from '../core/desk.js'
 import { RETRY_METHODS } from '../options/generated.js'
@@ -92,6 +93,6 @@ export class Retry {
 
 /** Whether a body can be read only once. */
 export function isStream(body: unknown): boolean {
-  if (typeof body !== 'object' || body === null) return false
+  if (!isObject(body)) return false
   return body instanceof ReadableStream || Symbol.asyncIterator in body
 }

@@ -3,7 +3,7 @@
  * no meaning here is an error.
  */
 
-import { shown } from '../base/checks.js'
+import { isObject, shown } from '../base/checks.js'
 import { ConfigError, type Problem } from '../base/errors.js'
 import { byIp } from '../scopes/by-ip.js'
 import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'
@@ -85,14 +85,14 @@ const scopeReaders: Record<string, (value: unknown, problems: Problem[], path: s
   randomize_delay: (value) => ({ jitter: jitter(value) }),
   throttle: (value) => ({ autothrottle: flag(value) }),
   rampup: (value) => {
-    if (typeof value !== 'object' || value === null) return { rampup: flag(value) }
+    if (!isObject(value)) return { rampup: flag(value) }
     return { rampup: { backoffTarget: target((value as Draft).backoff_target) } }
   },
   quota: (value) => ({ quota: number(value) as number | QuotaOptions }),
   window: (value) => ({ window: millis(value) }),
   ignore_robots_txt: (value) => ({ ignoreRobotsTxt: flag(value) }),
   manager: (value) => {
-    if (typeof value !== 'function' && (typeof value !== 'object' || value === null))
+    if (typeof value !== 'function' && !isObject(value))
       throw new Want('an object or a function that makes one')
     return { manager: value as ScopeManager }
   },
@@ -151,7 +151,7 @@ const settingReaders = (): Record<string, Reader> => ({
     options.redirectMaxDelay = millis(value)
   },
   THROTTLING_MANAGER: (value, options) => {
-    if (typeof value !== 'object' || value === null) throw new Want(`an object with ${HOOKS.join(', ')}`)
+    if (!isObject(value)) throw new Want(`an object with ${HOOKS.join(', ')}`)
     for (const hook of Object.keys(value))
       if (!HOOKS.includes(hook)) throw new Want(`an object with ${HOOKS.join(', ')}`)
     Object.assign(options, value)
@@ -228,7 +228,7 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
       return undefined
     }
   }
-  if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) {
+  if (!isObject(settings) || Array.isArray(settings)) {
     throw new ConfigError([{ path: '', want: 'an object of Scrapy settings', got: shown(settings) }])
   }
   const readers = settingReaders()
@@ -310,7 +310,7 @@ function readScopes(
   backoffTarget: number | [number, number],
 ): Record<string, ScopeOptions> {
   const scopes: Record<string, ScopeOptions> = {}
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isObject(value) || Array.isArray(value)) {
     problems.push({ path, want: 'an object of scopes', got: shown(value) })
     return scopes
   }
@@ -329,7 +329,7 @@ function read<T extends object>(
   path: string,
 ): T {
   const result = {} as T
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isObject(value) || Array.isArray(value)) {
     problems.push({ path, want: 'an object', got: shown(value) })
     return result
   }

@@ -2,7 +2,7 @@
  * Options of both layers: what is for the engine, what is for this one, and the problems of both together.
  */
 
-import { isPlain, kindOf } from '../base/checks.js'
+import { isObject, isPlain, kindOf, misfit } from '../base/checks.js'
 import { ConfigError, type Problem } from '../base/errors.js'
 import type { Shared } from '../core/host.js'
 import { ManagedScopes, managerProblems, withManagerMarked } from '../scopes/strategy.js'
@@ -15,7 +15,7 @@ type Checked = Partial<Record<keyof ThrottleOptions, unknown>>
 
 /** Splits what this layer reads from what the engine reads, and reports the problems of both together. */
 export function splitOptions(options: ThrottleOptions) {
-  if (!isPlain(options)) throw new ConfigError([{ path: '', want: 'an object', got: kindOf(options) }])
+  if (!isPlain(options)) throw misfit('', 'an object', options)
   const [engine, driver]: [Checked, Checked] = [{}, {}]
   const isDriver = (key: string) => DRIVER_KEYS.includes(key)
   for (const [key, value] of Object.entries(options))
@@ -27,7 +27,7 @@ export function splitOptions(options: ThrottleOptions) {
     Object.assign(checked, { shared })
   const own: Problem[] = clock !== undefined && isClock(clock) ? clockProblems(clock) : []
   for (const [path, , value] of typedIn(options))
-    if (typeof value === 'object' && value !== null && !isPlain(value) && !Array.isArray(value))
+    if (isObject(value) && !isPlain(value) && !Array.isArray(value))
       own.push({ path, want: 'an object', got: kindOf(value) })
   const engineOptions = withManagersMarked(engine as EngineOptions, own)
   if (shared !== undefined && ManagedScopes.areIn(options.scopes, managedOf(options)))

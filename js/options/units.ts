@@ -4,6 +4,7 @@
  * `delay: 2` is milliseconds, so a server gets 500 requests a second from a user who meant one in two
  * seconds; and `API.example` in `scopes` is the scope of no URL, since hosts are in small letters.
  */
+import { isObject } from '../base/checks.js'
 import type { Warnings } from '../core/warnings.js'
 import { hostOfName } from '../scopes/names.js'
 import type { ThrottleOptions } from './options.js'
@@ -25,7 +26,7 @@ export function* typedIn(
     if (APART.includes(key)) continue
     const at = path + (/^\w+$/.test(key) ? key : JSON.stringify(key))
     yield [at, key, value]
-    if (depth > 0 && typeof value === 'object' && value !== null) yield* typedIn(value, `${at}.`, depth - 1)
+    if (depth > 0 && isObject(value)) yield* typedIn(value, `${at}.`, depth - 1)
   }
 }
 

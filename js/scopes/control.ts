@@ -2,11 +2,10 @@
  * One scope from outside: what it is doing, and how to change that while it runs.
  */
 
-import { isPlain, kindOf, notA } from '../base/checks.js'
-import { ConfigError } from '../base/errors.js'
+import { isPlain, misfit, notA } from '../base/checks.js'
 import type { Driver } from '../core/driver.js'
 import type { ScopeOptions } from '../options/options.js'
-import type { ScopeHandle, ScopeStats } from '../wasm/engine.js'
+import type { ScopeStats } from '../wasm/engine.js'
 import type { Handles } from './handles.js'
 
 /** One scope of a throttle. */
@@ -39,38 +38,36 @@ export class ScopeControl {
    * @throws {ConfigError} listing every problem; then no setting has changed.
    */
   configure(partial: Omit<ScopeOptions, 'manager'>): void {
-    if (!isPlain(partial))
-      throw new ConfigError([
-        { path: 'configure', want: 'an object, such as { rate: 5 }', got: kindOf(partial) },
-      ])
-    this.#change((now, handle) => this.#driver.engine.configure(now, handle, partial))
+    if (!isPlain(partial)) throw misfit('configure', 'an object, such as { rate: 5 }', partial)
+    this.#change('configure', partial)
     this.#look(partial)
   }
 
   /** Sends no request for `ms` milliseconds. A longer hold stays. */
   hold(ms: number): void {
     if (typeof ms !== 'number' || !(ms >= 0)) throw notA('hold', 'milliseconds from 0', ms)
-    this.#change((now, handle) => this.#driver.engine.hold(now, handle, ms))
+    this.#change('hold', ms)
     this.#look({ hold: ms })
   }
 
   /** Sends no request until `resume`. */
   pause(): void {
-    this.#change((now, handle) => this.#driver.engine.pause(now, handle))
+    this.#change('pause')
   }
 
   /** Ends a pause. */
   resume(): void {
-    this.#change((now, handle) => this.#driver.engine.resume(now, handle))
+    this.#change('resume')
   }
 
   /** Forgets what was learned and lifts the hold. Settings and what is in flight stay. */
   reset(): void {
-    this.#change((now, handle) => this.#driver.engine.reset(now, handle))
+    this.#change('reset')
   }
 
-  #change(change: (now: number, handle: ScopeHandle) => void): void {
-    change(this.#driver.clock.now(), this.#handles.of(this.name).handle)
+  #change(how: 'configure' | 'hold' | 'pause' | 'resume' | 'reset', value?: unknown): void {
+    const { engine, clock } = this.#driver
+    engine[how](clock.now(), this.#handles.of(this.name).handle, value as never)
     this.#driver.drain()
   }
 }

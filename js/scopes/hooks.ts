@@ -13,7 +13,7 @@
  */
 
 import type { SomeHints } from '../answers/headers.js'
-import { shown } from '../base/checks.js'
+import { isObject, shown } from '../base/checks.js'
 import { ManagerError } from '../base/errors.js'
 import { hostOf, hostOfName, methodOf, namedScopes, type Scopes, urlOf } from './names.js'
 
@@ -112,7 +112,7 @@ export function checkedBackoffs(
   for (const [name, means] of Object.entries(backoffMap(backoffs as Backoffs))) {
     if (!scopes.includes(name))
       fail(`named ${shown(name)}, which is no scope of the request (${scopes.join(', ')})`)
-    if (typeof means !== 'object' || means === null) fail(`gave ${shown(means)} for ${name}; want an object`)
+    if (!isObject(means)) fail(`gave ${shown(means)} for ${name}; want an object`)
     const { backoff, ...numbers } = means
     if (backoff !== undefined && typeof backoff !== 'boolean')
       fail(`gave backoff: ${shown(backoff)} for ${name}; want true or false`)
@@ -155,7 +155,7 @@ function isScopes(scopes: unknown): scopes is Scopes {
   const isName = (name: unknown) => typeof name === 'string'
   if (isName(scopes)) return true
   if (Array.isArray(scopes)) return scopes.length > 0 && scopes.every(isName)
-  if (typeof scopes !== 'object' || scopes === null) return false
+  if (!isObject(scopes)) return false
   const costs = Object.values(scopes)
   return costs.length > 0 && costs.every((cost) => typeof cost === 'number' && cost >= 0 && cost <= 1e12)
 }

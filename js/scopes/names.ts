@@ -4,7 +4,7 @@
  * `URL` does the work: lower case, IDN as ASCII, the port only when it is not the scheme's own. It costs a
  * microsecond, so it is asked once for each beginning that is plainly written.
  */
-import { kindOf, notA } from '../base/checks.js'
+import { isObject, kindOf, notA } from '../base/checks.js'
 
 /** What a request is for. */
 export type Target = string | URL | Request | { readonly scopes: Scopes }
@@ -14,7 +14,7 @@ export type Scopes = string | readonly string[] | Readonly<Record<string, number
 
 /** Whether `fetch` was given a `Request`, of this realm or another. */
 export function isRequest(input: string | URL | Request): input is Request {
-  return typeof input === 'object' && input !== null && 'url' in input
+  return isObject(input) && 'url' in input
 }
 
 /** The method of a request, in capitals. */
@@ -39,7 +39,7 @@ export function urlOf(input: string | URL | Request): URL {
 }
 
 function noTarget(input: unknown, why = '', options?: ErrorOptions): TypeError {
-  const isScope = typeof input === 'object' && input !== null && 'scope' in input
+  const isScope = isObject(input) && 'scope' in input
   const seen = isScope ? '{ scope } (did you mean scopes?)' : kindOf(input)
   const how = typeof input === 'function' ? ': the URL comes first' : ''
   return new TypeError(`want a URL, a Request or { scopes: 'name' }; got ${seen}${how}${why}`, options)
@@ -51,7 +51,7 @@ function noTarget(input: unknown, why = '', options?: ErrorOptions): TypeError {
  * @throws {TypeError} which says `how` to name another.
  */
 export function itself(value: unknown, how: string): Target {
-  if (typeof value === 'string' || (typeof value === 'object' && value !== null)) return value as Target
+  if (typeof value === 'string' || isObject(value)) return value as Target
   throw noTarget(value, ` (${how})`)
 }
 
@@ -127,7 +127,7 @@ export interface NamedScopes {
  */
 export function namedScopes(scopes: Scopes): NamedScopes {
   if (typeof scopes === 'string') return { names: [scopes], costs: undefined }
-  if (typeof scopes !== 'object' || scopes === null) return refuse(scopes)
+  if (!isObject(scopes)) return refuse(scopes)
   const names = isList(scopes) ? scopes : Object.keys(scopes)
   if (names.length === 0) throw new TypeError('scopes: want at least one name; got none')
   if (!isList(scopes)) return { names, costs: Object.values(scopes) }

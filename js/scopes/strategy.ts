@@ -15,7 +15,7 @@
  * call, as the cause. One object may stand behind many scopes; a function makes one for each scope.
  */
 
-import { keysOf, kindOf, shown } from '../base/checks.js'
+import { isObject, keysOf, kindOf, shown } from '../base/checks.js'
 import { ManagerError, type Problem } from '../base/errors.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { Outcome } from '../wasm/engine.js'
@@ -63,7 +63,7 @@ const WORDS = [...METHODS, 'delay', 'concurrency']
 /** Problems of a `manager` setting. */
 export function managerProblems(manager: unknown, path: string, isShared: boolean): Problem[] {
   if (manager === undefined || typeof manager === 'function') return []
-  if (isShared || typeof manager !== 'object' || manager === null) {
+  if (isShared || !isObject(manager)) {
     const want = isShared
       ? 'a function that makes one for each scope'
       : 'an object or a function that makes one'
@@ -160,7 +160,7 @@ export class ManagedScopes {
 
 /** What the engine knows of a scope: that it has a manager, not which. */
 export function withManagerMarked(options: ScopeOptions): ScopeOptions {
-  const isMarked = typeof options === 'object' && options !== null && options.manager !== undefined
+  const isMarked = isObject(options) && options.manager !== undefined
   return isMarked ? { ...options, manager: true as never } : options
 }
 

@@ -2,7 +2,7 @@
  * The public face: what a program calls. It checks what it is given, finds the scopes, and leaves the rest to
  * the desk (`desk.ts`: permits and how they end) and to `fetch/fetch.ts`.
  */
-import { isThrottle } from '../base/checks.js'
+import { isObject, isThrottle } from '../base/checks.js'
 import { systemClock } from '../base/clock.js'
 import { ClosedError } from '../base/errors.js'
 import { watchExit } from '../core/at-exit.js'
@@ -29,10 +29,10 @@ import {
 } from '../core/requests.js'
 import { Runner } from '../core/run.js'
 import { Warnings } from '../core/warnings.js'
-import { CrawlDelays } from '../fetch/crawl-delay.js'
+import { applyRobots } from '../fetch/crawl-delay.js'
 import { Fetcher } from '../fetch/fetch.js'
 import { Robots } from '../fetch/robots.js'
-import { DRIVER_KEYS, ENGINE_KEYS, ROBOTS_MAX_DELAY } from '../options/generated.js'
+import { DRIVER_KEYS, ENGINE_KEYS } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
 import { isPaced, namesOfNone, saidOfName, warnOfSpans } from '../options/units.js'
@@ -83,7 +83,6 @@ export class Throttle extends ThrottleEventTarget {
   readonly #fetcher: Fetcher
   readonly #hasHook: boolean
   readonly #runner: Runner
-  readonly #crawlDelays: CrawlDelays
   readonly #robots: Robots | undefined
   #left: Promise<void> | undefined
   /** @internal As they were typed, for entries that send by rules of their own. */
@@ -138,7 +137,6 @@ export class Throttle extends ThrottleEventTarget {
     if (clock === undefined && unref !== true) watchExit(this.#desk)
     this.#runner = new Runner(this.#desk, settings)
     this.#hasHook = settings.getScopes !== undefined
-    this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
     if (robots && audience.hasRobots) {
       this.#robots = new Robots(robots, {
         clock: this.#clock,
@@ -328,7 +326,8 @@ export class Throttle extends ThrottleEventTarget {
     text: string | Uint8Array,
     options: { userAgent: string; maxDelay?: number },
   ): { crawlDelayMs: number } | null {
-    return this.#crawlDelays.apply(host, text, options)
+    const maxDelay = this.options.robots?.maxDelay
+    return applyRobots(this.#desk, this.#engine, host, text, { maxDelay, ...options })
   }
 
   /** When a request could leave as things stand, and why not now. It sends no request. */
@@ -439,7 +438,7 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   #scopesOf(target: Target): Scopes | Promise<Scopes> {
-    if (typeof target === 'object' && target !== null && 'scopes' in target) return target.scopes
+    if (isObject(target) && 'scopes' in target) return target.scopes
     return this.#hasHook ? this.#fetcher.scopesOf(target) : hostOf(target)
   }
 }

@@ -126,6 +126,10 @@ export interface Engine {
    * afterwards.
    */
   prioritize(nowMs: number, ticket: Ticket, priority: number): void
+  /** Sends no request of this scope, or of all, until `resume`. */
+  pause(nowMs: number, scope?: ScopeHandle): void
+  /** Ends a pause. Poll afterwards. */
+  resume(nowMs: number, scope?: ScopeHandle): void
   /** Sends no request of this scope for `ms` milliseconds. A longer hold stays. */
   hold(nowMs: number, scope: ScopeHandle, ms: number): void
   /**
@@ -183,10 +187,9 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
     if (typeof nowMs !== 'number' || typeof priority !== 'number' || typeof delay !== 'number') {
       throw new TypeError('nowMs, priority and delay must be numbers')
     }
-    const ticket =
-      scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number'
-        ? raw(this).submit_one(nowMs, scopes[0], cost, priority, delay)
-        : raw(this).submit_many(nowMs, numbers('scopes', scopes), costsOf(cost), priority, delay)
+    if (scopes.length !== 1 || typeof scopes[0] !== 'number' || typeof cost !== 'number')
+      return this.submitAgain(nowMs, scopes, 0, options)
+    const ticket = raw(this).submit_one(nowMs, scopes[0], cost, priority, delay)
     return ticket >= 0 ? ticket : refused(this, ticket)
   }
 
@@ -311,18 +314,6 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
       throw new TypeError('charged and cost must be finite and not below 0')
   }
 
-  /** Sends no request of this scope, or of all, until `resume`. */
-  pause(nowMs: number, scope?: ScopeHandle): void {
-    if (scope === undefined) raw(this).pause_all(true)
-    else raw(this).pause_scope(nowMs, scope)
-  }
-
-  /** Ends a pause. Poll afterwards. */
-  resume(nowMs: number, scope?: ScopeHandle): void {
-    if (scope === undefined) raw(this).pause_all(false)
-    else raw(this).resume_scope(nowMs, scope)
-  }
-
   /**
    * The state of everything, or of one scope, at the latest instant of a call or at `nowMs`.
    */
@@ -330,8 +321,7 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
   stats(scope: undefined, nowMs: number): Stats
   stats(scope: ScopeHandle, nowMs?: number): ScopeStats
   stats(scope?: ScopeHandle, nowMs: number = Number.NaN): Stats | ScopeStats {
-    if (scope === undefined) return raw(this).all_stats(nowMs)
-    return raw(this).scope_stats(nowMs, scope) ?? refused(this, -1)
+    return raw(this).stats_of(nowMs, scope) ?? refused(this, -1)
   }
 
   /**

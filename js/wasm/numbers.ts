@@ -6,7 +6,7 @@
 
 import { failureOfRequest } from '../answers/failures.js'
 import { hintLines, type SomeHints, unitsOf } from '../answers/headers.js'
-import { keysOf, notOneOf, shown } from '../base/checks.js'
+import { isObject, keysOf, notOneOf, shown, wrong } from '../base/checks.js'
 import type { Outcome, RobotsOutcome, ScopeOutcome, Settled, Ticket } from './types.js'
 
 /** What is unknown. */
@@ -27,9 +27,6 @@ const GOOD = 4
 const BAD = 8
 const HINTED = 16
 const NAMED_ONLY = 128
-
-/** Where the records of single scopes begin in {@link Numbers.more}, and how long each is. */
-export const [RECORDS_AT, STRIDE] = [7, 7]
 
 export const NO_MORE = Float64Array.of()
 
@@ -86,8 +83,7 @@ function tellMore(
     plain[1] = retryDelay
     return plain
   }
-  const told = [wallNowMs, retryDelay, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
-  if (hints !== undefined) tellHints(told, hints)
+  const told = [wallNowMs, retryDelay, ...hintNumbers(hints)]
   if (scopes) for (const own of scopes) told.push(...scopeNumbers(own))
   return numbers('the outcome', told)
 }
@@ -107,16 +103,15 @@ export function numbers(what: string, list: readonly number[]): Float64Array {
 
 const HINTS = ['delayMs', 'remaining', 'resetMs', 'limit', 'windowMs'] as const
 
-/** Hints that were not in headers take the places from the third on: see `Outcome::hint`. */
-function tellHints(told: number[], hints: SomeHints): void {
-  if (typeof hints !== 'object' || hints === null)
-    throw new TypeError(`hints: want an object; got ${shown(hints)}`)
+/** Hints that were not in headers, in the order of `Outcome::hint`. */
+function hintNumbers(hints: SomeHints = {}): readonly number[] {
+  if (!isObject(hints)) throw wrong('hints', 'an object', hints)
   if (Object.keys(hints).length > 0 && !HINTS.some((key) => key in hints))
     throw notOneOf('hints', HINTS, keysOf(hints))
-  HINTS.forEach((key, index) => {
+  return HINTS.map((key) => {
     const hint = hints[key] ?? UNKNOWN
-    if (typeof hint !== 'number') throw new TypeError(`hints.${key}: want a number; got ${shown(hint)}`)
-    told[2 + index] = hint
+    if (typeof hint !== 'number') throw wrong(`hints.${key}`, 'a number', hint)
+    return hint
   })
 }
 

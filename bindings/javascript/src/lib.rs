@@ -101,12 +101,28 @@ impl WasmEngine {
         given(&self.0.take_notices())
     }
 
-    pub fn all_stats(&self, now: f64) -> Given {
-        given(&self.0.stats(now))
+    /// Of all scopes without one.
+    pub fn stats_of(&self, now: f64, scope: Option<f64>) -> Given {
+        match scope {
+            Some(scope) => given(&self.0.scope_stats(now, scope)),
+            None => given(&self.0.stats(now)),
+        }
     }
 
-    pub fn scope_stats(&self, now: f64, scope: f64) -> Given {
-        given(&self.0.scope_stats(now, scope))
+    /// All scopes without one.
+    pub fn pause(&mut self, now: f64, scope: Option<f64>) {
+        match scope {
+            Some(scope) => self.0.pause(now, scope),
+            None => self.0.pause_all(true),
+        }
+    }
+
+    /// All scopes without one.
+    pub fn resume(&mut self, now: f64, scope: Option<f64>) {
+        match scope {
+            Some(scope) => self.0.resume(now, scope),
+            None => self.0.pause_all(false),
+        }
     }
 
     #[wasm_bindgen(getter)]
@@ -148,10 +164,7 @@ forward! { at_once:
     peek_at = fn peek(now: f64, scopes: &[f64], costs: &[f64]) -> f64;
     hold = fn hold(now: f64, scope: f64, ms: f64);
     adjust_cost = fn adjust(now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool;
-    pause_scope = fn pause(now: f64, scope: f64);
-    resume_scope = fn resume(now: f64, scope: f64);
     reset = fn reset(now: f64, scope: f64);
-    pause_all = fn pause_all(paused: bool);
     #[wasm_bindgen(getter)]
     waiting = fn waiting() -> f64;
     #[wasm_bindgen(getter)]
@@ -170,7 +183,6 @@ forward! { at_once:
 forward! { with_room:
     intern = fn intern(name: &str) -> f64;
     submit_one = fn submit(now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64;
-    submit_many = fn submit_many(now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64) -> f64;
     submit_again = fn submit_again(
         now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64, waited_ms: f64) -> f64;
     route = fn route(now: f64, ticket: f64, method: &str, url: &str);

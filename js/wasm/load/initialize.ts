@@ -7,6 +7,7 @@
  */
 
 import { builtin } from '../../base/builtin.js'
+import { tagOf } from '../../base/checks.js'
 import { NotInitializedError, WasmBlockedError } from '../../base/errors.js'
 import { slimBuild as build } from './build.js'
 import { give } from './given.js'
@@ -37,17 +38,14 @@ export async function initialize(source: ModuleSource | PromiseLike<ModuleSource
   give('engine', () => compiled)
 }
 
-const nameOf = (value: unknown) => Object.prototype.toString.call(value).slice(8, -1)
-
 async function moduleOf(source: ModuleSource): Promise<WebAssembly.Module> {
-  if (nameOf(source) === 'WebAssembly.Module') return source as WebAssembly.Module
-  if (typeof source === 'string' || nameOf(source) === 'URL') return moduleOf(await got(`${source}`))
-  if (nameOf(source) === 'Response') return fromResponse(source as Response)
-  if (ArrayBuffer.isView(source) || /^(?:Shared)?ArrayBuffer$/.test(nameOf(source)))
+  const kind = tagOf(source)
+  if (kind === 'WebAssembly.Module') return source as WebAssembly.Module
+  if (kind === 'URL' || typeof source === 'string') return moduleOf(await got(`${source}`))
+  if (kind === 'Response') return fromResponse(source as Response)
+  if (ArrayBuffer.isView(source) || /^(?:Shared)?ArrayBuffer$/.test(kind))
     return fromBytes(source as BufferSource)
-  throw new NotInitializedError(
-    `initialize: want a module, its bytes, a response or a URL; got ${nameOf(source)}`,
-  )
+  throw new NotInitializedError(`initialize: want a module, its bytes, a response or a URL; got ${kind}`)
 }
 
 type Files = { readFile(path: URL): Promise<BufferSource> }
@@ -71,9 +69,8 @@ async function fromResponse(response: Response): Promise<WebAssembly.Module> {
 }
 
 function fromBytes(bytes: BufferSource, from = 'the bytes'): Promise<WebAssembly.Module> {
-  const view = ArrayBuffer.isView(bytes)
-    ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    : new Uint8Array(bytes)
+  const { buffer = bytes, byteOffset } = bytes as ArrayBufferView<ArrayBuffer>
+  const view = new Uint8Array(buffer as ArrayBuffer, byteOffset, Math.min(bytes.byteLength, 4))
   const starts = [0, 0x61, 0x73, 0x6d].every((byte, at) => view[at] === byte)
   if (!starts) throw new NotInitializedError(`no WebAssembly module: ${from}`)
   return WebAssembly.compile(bytes).catch(refused)
