@@ -11,7 +11,7 @@
  * Pages and Workers have no end of their own, so slim and Workers' modules go without (`scripts/dist.mjs`).
  */
 import type { Desk } from './desk.js'
-import { HOW_TO_END } from './nesting.js'
+import { HOW_TO_END, scopesOf } from './nesting.js'
 
 /** Who may be left waiting. */
 export type Stuck = Pick<
@@ -81,7 +81,7 @@ function tell(one: Stuck | undefined): void {
   const { waiting, inFlight } = driver.engine
   const entering = one.entering.size
   if (waiting + entering + inFlight === 0) return
-  const scopes = driver.scopesWaiting.slice(0, 3).join(', ') || 'getScopes or robots.txt'
+  const scopes = scopesOf(driver.waiters) || 'getScopes or robots.txt'
   const waits = waiting + entering > 0 ? ` while requests wait for ${scopes}: ${waiting || entering}` : ''
   const isPaused = waiting > 0 && driver.engine.stats(undefined, clock.now()).paused
   const why = nesting.isRunning ? 'a function of run, map or wrap or a hook did not end' : HOW_TO_END

@@ -107,7 +107,8 @@ export class Desk {
   /** Requests that wait for a hook or for robots.txt. */
   readonly entering = new Set<Abortable>()
   #following = 0
-  #askedMs = Number.NaN
+  /** What the server of the request that was settled last asked for, in milliseconds; NaN without a wait. */
+  askedMs = Number.NaN
 
   /** `idleClock`: the same time, with timers that keep no process alive. */
   constructor(
@@ -279,11 +280,6 @@ export class Desk {
     this.#charge(permit, isAdjusted, (name) => ownOf(name)?.cost ?? cost)
     if (!isAdjusted) return told
     return scopes ? { ...rest, scopes: scopes.map(({ cost: _, ...own }) => own) } : rest
-  }
-
-  /** What the server of the request that was settled last asked for, in milliseconds; NaN without a wait. */
-  get askedMs(): number {
-    return this.#askedMs
   }
 
   /** A permit that no code can settle any more: its slots come back, with a warning. */
@@ -524,7 +520,7 @@ export class Desk {
     // A redirect's wait is for its hop, a retry's for its error.
     const isAsked =
       wait !== undefined || (told.status !== undefined && told.status >= 300 && told.status < 400)
-    if (isAsked) this.#askedMs = this.#engine.askedMs
+    if (isAsked) this.askedMs = this.#engine.askedMs
     let again: Waiting | undefined
     if (settled === 'again') {
       const { scopes, cost, target } = permit

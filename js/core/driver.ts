@@ -126,11 +126,6 @@ export class Driver implements Requests {
     return reason === 'concurrency' || reason === 'global'
   }
 
-  /** The scopes for which requests wait. */
-  get scopesWaiting(): string[] {
-    return [...new Set([...this.#waiting.values()].flatMap(({ scopes }) => scopes))]
-  }
-
   /** Those who wait for this scope alone. */
   waitingFor(scope: string): Waiter[] {
     return [...this.#waiting.values()].filter(({ scopes: [first, other] }) => first === scope && !other)
@@ -174,22 +169,16 @@ export class Driver implements Requests {
     this.drain()
   }
 
-  /** Tells those who wait (for one scope) that there is no use. */
+  /** Tells those who wait (for one scope) that there is no use. All leave before the engine is asked again. */
   failAll(error: unknown, scope?: string): void {
-    const failed = [...this.#waiting.values()].filter(
-      ({ scopes }) => scope === undefined || scopes.includes(scope),
-    )
-    this.giveUp(failed)
-    for (const waiting of failed) waiting.fail(error)
-  }
-
-  /** Some wait no longer. All leave before the next is asked. */
-  giveUp(gone: Iterable<Waiter>): void {
-    for (const waiting of gone) {
+    const all = [...this.#waiting.values()]
+    const failed = scope === undefined ? all : all.filter(({ scopes }) => scopes.includes(scope))
+    for (const waiting of failed) {
       this.forget(waiting)
       this.#cancel(waiting)
     }
     this.drain()
+    for (const waiting of failed) waiting.fail(error)
   }
 
   /** The engine refuses one that waits. */
@@ -265,11 +254,6 @@ export class Driver implements Requests {
     this.forget(waiting)
     this.#cancel(waiting)
     this.#isStale = true
-  }
-
-  /** No more questions: no timer stays. */
-  rest(): void {
-    this.#wake.sleep(Number.POSITIVE_INFINITY, this.clock.now())
   }
 
   /** It waits no longer, if it waits still. */

@@ -237,8 +237,9 @@ export class Nesting {
   }
 }
 
-function scopesOf(all: readonly Pick<Permit, 'scopes'>[]): string {
-  return [...new Set(all.flatMap(({ scopes }) => scopes))].slice(0, 3).join(', ')
+/** The scopes of the first, in words. */
+export function scopesOf(all: Iterable<Pick<Permit, 'scopes'>>): string {
+  return [...new Set([...all].flatMap(({ scopes }) => scopes))].slice(0, 3).join(', ')
 }
 
 /** A hook holds the permit of a request that the throttle itself hears. */

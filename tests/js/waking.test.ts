@@ -270,7 +270,8 @@ test('the driver sleeps until the engine says, and without an end where it has n
   tickets.push(WAIT)
   driver.drain()
   assert.equal(clock.timers, 1)
-  driver.rest()
+  tickets.push(IDLE)
+  driver.drain()
   assert.equal(clock.timers, 0)
 })
 
