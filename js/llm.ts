@@ -15,7 +15,7 @@
  * and never ends for its server. The tokens of an answer that is not read to its end stay unknown.
  */
 import { failureOfRequest } from './answers/failures.js'
-import { checkThrottle, kindOf, unknownKeys } from './base/checks.js'
+import { checkThrottle, isObject, kindOf, unknownKeys } from './base/checks.js'
 import { ConfigError, type Problem, ThrottleError } from './base/errors.js'
 import type { PermitOutcome } from './core/permit.js'
 import { watched, withMetadata } from './fetch/body.js'
@@ -145,7 +145,6 @@ const MOST = 10_000
 
 type Want = readonly [string, (value: never) => boolean]
 const isPositive = (value: unknown) => typeof value === 'number' && value > 0 && value <= 1e9
-const isObject = (value: unknown) => typeof value === 'object' && value !== null
 const one = (...words: unknown[]): Want => [`one of ${words.join(', ')}`, (value) => words.includes(value)]
 const FUNCTION: Want = ['a function', (value) => typeof value === 'function']
 const POSITIVE: Want = ['a number above 0', isPositive]

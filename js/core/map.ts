@@ -34,14 +34,13 @@ export function checkMapping({
   target,
   buffer = 1,
 }: MapOptions & { target?: unknown }): void {
-  const fail = (key: string, want: string, got: unknown) => {
-    throw notA(`map.${key}`, want, got)
-  }
   if (errors !== undefined && !['throw', 'skip', 'settle'].includes(errors))
-    fail('errors', '"throw", "skip" or "settle"', errors)
-  if (ordered !== undefined && typeof ordered !== 'boolean') fail('ordered', 'true or false', ordered)
-  if (!(Number.isInteger(buffer) && buffer >= 1)) fail('buffer', 'a whole number from 1', buffer)
-  if (target !== undefined && typeof target !== 'function') fail('target', 'a function of an item', target)
+    throw notA('map.errors', '"throw", "skip" or "settle"', errors)
+  if (ordered !== undefined && typeof ordered !== 'boolean')
+    throw notA('map.ordered', 'true or false', ordered)
+  if (!(Number.isInteger(buffer) && buffer >= 1)) throw notA('map.buffer', 'a whole number from 1', buffer)
+  if (target !== undefined && typeof target !== 'function')
+    throw notA('map.target', 'a function of an item', target)
 }
 
 /** Runs `work` for each item; when the caller stops, so does everything. */

@@ -113,11 +113,16 @@ const VALUES: readonly [keyof RunOptions, string, (value: unknown) => boolean][]
   ['cost', 'a number from 0', isCost],
 ]
 
-/** @throws {TypeError} for values that are none. */
-export function checkValues(options: RunOptions, path: string): void {
+/**
+ * @throws {ConfigError} for keys that are unknown.
+ * @throws {TypeError} for values that are none.
+ */
+export function checkOptions(options: RunOptions & FetchOptions, known: readonly string[], path = ''): void {
+  if (options === NO_OPTIONS) return
+  checkKeys(options, known, path)
   for (const [key, want, isRight] of VALUES) {
     const value = options[key]
-    if (value !== undefined && !isRight(value)) throw notA(path + key, want, value)
+    if (value !== undefined && !isRight(value)) throw notA(path ? `${path}.${key}` : key, want, value)
   }
   checkSignal(options.signal)
 }
@@ -176,15 +181,13 @@ const HOW_TO_RETRY =
  * @throws {ConfigError} for what makes no sense.
  */
 export function retryOf(own: RunOptions['retry'], root: RetryOptions | undefined): RetryOptions | undefined {
-  const fail = (path: string, want: string, got: unknown): never => {
-    throw misfit(path, want, got)
-  }
   if (own === undefined || own === false) return undefined
-  if (own === true) return root ?? fail('retry', 'retry of the throttle, which true means, or { limit }', own)
-  if (!isObject(own)) return fail('retry', 'true or { limit: 3 }', own)
-  const [other] = Object.keys(own).filter((key) => key !== 'limit')
-  if (other !== undefined) fail(`retry.${other}`, HOW_TO_RETRY, own[other as keyof typeof own])
-  const { limit } = own
-  if (!Number.isInteger(limit) || limit < 0) return fail('retry.limit', 'a whole number from 0', limit)
+  if (own === true && root) return root
+  if (own === true) throw misfit('retry', 'retry of the throttle, which true means, or { limit }', own)
+  if (!isObject(own)) throw misfit('retry', 'true or { limit: 3 }', own)
+  const { limit, ...others } = own
+  const [other] = Object.entries(others)
+  if (other) throw misfit(`retry.${other[0]}`, HOW_TO_RETRY, other[1])
+  if (!Number.isInteger(limit) || limit < 0) throw misfit('retry.limit', 'a whole number from 0', limit)
   return { ...root, limit }
 }

@@ -7,6 +7,7 @@
  * help: a quota is used up, or the request is above the whole limit.
  */
 import type { Hints } from '../answers/headers.js'
+import { isObject } from '../base/checks.js'
 import { parseHints } from '../wasm/functions.js'
 import type { Kind, Rules } from './request.js'
 
@@ -145,7 +146,7 @@ export class Body {
     } catch {
       return
     }
-    if (typeof json !== 'object' || json === null) return
+    if (!isObject(json)) return
     const type = String(json.type)
     if (json.error || type === 'error') this.isBroken = true
     // Anthropic's first event counts one token of output, its `message_delta` all of them.

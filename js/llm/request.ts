@@ -4,6 +4,7 @@
  * A picture of 5 MB in base64 is 1,600 tokens and not 1,250,000. `GET /models` spends no tokens. With Azure
  * the model stands in the path. One call may ask for `n` answers.
  */
+import { isObject as isAny } from '../base/checks.js'
 
 /** Whose rules hold. */
 export type Vendor = 'openai' | 'anthropic' | 'azure' | 'mistral' | 'groq' | 'openrouter' | 'gemini'
@@ -81,7 +82,7 @@ export interface Asked {
 }
 
 type Json = Record<string, unknown>
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null
+const isObject = isAny as (value: unknown) => value is Json
 const isNumber = (value: unknown): value is number => typeof value === 'number' && value >= 0
 
 /** Paths that spend a model's requests and tokens. */

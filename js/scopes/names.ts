@@ -66,7 +66,7 @@ export function urlTextOf(target: Target): string | undefined {
 const IS_SIMPLE = /^https?:\/\/[a-z0-9.:-]+$/
 
 /**
- * The hosts of such beginnings, each as it was seen first: a name that is the very same string is found in a
+ * The hosts of these beginnings, each as it was seen first: a name that is the very same string is found in a
  * tenth of the time that one of the same letters takes. Bounded, for a crawl sees many.
  */
 const known = new Map<string, string>()

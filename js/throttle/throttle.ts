@@ -15,8 +15,8 @@ import {
   checkInit,
   checkItems,
   checkKeys,
+  checkOptions,
   checkSignal,
-  checkValues,
   FETCH_KEYS,
   MAP_KEYS,
   NO_OPTIONS,
@@ -73,6 +73,11 @@ function methodsOf(prototype: object): string[] {
     Object.defineProperty(prototype, key, { set, configurable: true })
   }
   return found
+}
+
+function handedOut(permit: Permit, { signal = null }: RequestOptions): Permit {
+  permit.outer = signal
+  return permit.watch()
 }
 
 /** Decides when requests leave. Made by {@link createThrottle}. */
@@ -174,8 +179,7 @@ export class Throttle extends ThrottleEventTarget {
       if (init?.throttle === undefined) return this.#fetcher.fetch(input, init ?? NO_INIT, NO_OPTIONS)
       const { throttle, ...rest } = init
       const options = throttle ?? NO_OPTIONS
-      checkKeys(options, FETCH_KEYS, 'throttle')
-      checkValues(options, 'throttle.')
+      checkOptions(options, FETCH_KEYS, 'throttle')
       return this.#fetcher.fetch(input, rest, options)
     } catch (error) {
       return Promise.reject(error)
@@ -209,11 +213,8 @@ export class Throttle extends ThrottleEventTarget {
     options: RunOptions = NO_OPTIONS,
   ): Promise<T> {
     try {
-      if (options !== NO_OPTIONS) {
-        checkKeys(options, RUN_KEYS, '')
-        checkValues(options, '')
-        this.#runner.check(options.retry)
-      }
+      checkOptions(options, RUN_KEYS)
+      this.#runner.check(options.retry)
       if (typeof fn !== 'function') throw notWork('run', target, fn)
       return this.#runner.run(this.#request(target, options), fn, options)
     } catch (error) {
@@ -250,17 +251,18 @@ export class Throttle extends ThrottleEventTarget {
    */
   acquire(target: Target, options: RequestOptions = NO_OPTIONS): Promise<Permit> {
     try {
-      if (options !== NO_OPTIONS) {
-        checkKeys(options, REQUEST_KEYS, '')
-        checkValues(options, '')
-      }
+      checkOptions(options, REQUEST_KEYS)
       const permit = this.#request(target, options)
-      return permit instanceof Promise
-        ? permit.then((given) => {
-            this.#desk.driver.begun(given)
-            return this.#handOut(given, options)
-          })
-        : Promise.resolve(this.#keepAtOnce(permit, options))
+      if (!(permit instanceof Promise)) {
+        // The caller cannot use it before the microtasks run.
+        this.#desk.driver.given(permit)
+        queueMicrotask(() => this.#desk.driver.begun(permit))
+        return Promise.resolve(handedOut(permit, options))
+      }
+      return permit.then((given) => {
+        this.#desk.driver.begun(given)
+        return handedOut(given, options)
+      })
     } catch (error) {
       return Promise.reject(error)
     }
@@ -337,8 +339,7 @@ export class Throttle extends ThrottleEventTarget {
       scopes.catch(() => {})
       throw new TypeError('peek: with getScopes, want { scopes }')
     }
-    checkKeys(options, ['cost'], '')
-    checkValues(options, '')
+    checkOptions(options, ['cost'])
     const { names, costs } = namedScopes(scopes)
     const cost = costs ?? options.cost ?? 1
     return this.#desk.handles.look(names, (handles) =>
@@ -410,18 +411,6 @@ export class Throttle extends ThrottleEventTarget {
   async [Symbol.asyncDispose](): Promise<void> {
     this.close()
     await this.#left
-  }
-
-  /** The caller cannot use it before the microtasks run. */
-  #keepAtOnce(permit: Permit, options: RequestOptions): Permit {
-    this.#desk.driver.given(permit)
-    queueMicrotask(() => this.#desk.driver.begun(permit))
-    return this.#handOut(permit, options)
-  }
-
-  #handOut(permit: Permit, { signal = null }: RequestOptions): Permit {
-    permit.outer = signal
-    return permit.watch()
   }
 
   /** Says which names in the options are the scope of no request. */
