@@ -1,11 +1,10 @@
-import { isObject } from '../base/checks.js'
-
 /**
  * Why there was no response: the server's doing, the caller's, or a fault in a program.
  *
  * An abort by the caller or a bug in a callback is no failure of the server. Runtimes name failures
  * differently (`cause.code` in Node, words in browsers), so this is one place for all of their words.
  */
+import { isObject } from '../base/checks.js'
 
 /** What the boundary calls a failure: see `settle`. */
 const CONNECTION = 0
