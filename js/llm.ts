@@ -24,7 +24,7 @@ import { isStream, sent } from './fetch/send.js'
 import { Body, refusalOf, toldBy } from './llm/answer.js'
 import { Budgets, type Call, type LlmLimit } from './llm/budgets.js'
 import { type Asked, askedOf, OTHER, VENDORS, type Vendor } from './llm/request.js'
-import { isRequest, urlOf } from './scopes/names.js'
+import { isRequest, methodOf, urlOf } from './scopes/names.js'
 import type { Throttle } from './throttle/throttle.js'
 
 export type { LlmLimit, Vendor }
@@ -106,11 +106,11 @@ export function llmFetch(throttle: Throttle, options: LlmOptions = {}): LlmFetch
     let asked: Asked | undefined
     try {
       const request = isRequest(input) ? input : undefined
-      const { method = request?.method ?? 'GET', headers = request?.headers } = init
+      const headers = new Headers(init.headers ?? request?.headers)
       const body = init.body ?? (request?.body ? await request.clone().text() : undefined)
-      asked = llm.asks(url, method, body)
+      asked = llm.asks(url, methodOf(input, init), body)
       const fresh = () => (request?.body && !init.body ? request.clone() : input)
-      return await llm.call(asked, new Headers(headers), init, (own) => send(fresh(), own), request?.signal)
+      return await llm.call(asked, headers, init, (own) => send(fresh(), own), request?.signal)
     } catch (error) {
       if (!(error instanceof ThrottleError)) throw error
       return asAnswer(error, asked?.vendor === 'anthropic')

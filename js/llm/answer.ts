@@ -62,7 +62,7 @@ const number = (...values: unknown[]) => values.find((value): value is number =>
 /** Reads `usage` wherever vendors put it, over what was known before. */
 function readUsage(json: Json, usage: Usage, isCachedFree: boolean): void {
   const told = json.usage ?? json.response?.usage ?? json.message?.usage ?? json.usageMetadata
-  if (!told || typeof told !== 'object') return
+  if (!isObject(told)) return
   const input = number(told.prompt_tokens, told.input_tokens, told.promptTokenCount)
   // Anthropic counts cached input beside; the others count it as a part.
   const beside = number(told.cache_read_input_tokens)

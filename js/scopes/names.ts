@@ -19,7 +19,8 @@ export function isRequest(input: string | URL | Request): input is Request {
 
 /** The method of a request, in capitals. */
 export function methodOf(input: string | URL | Request, init: RequestInit = {}): string {
-  return (init.method ?? (input as Partial<Request>).method ?? 'GET').toUpperCase()
+  const method = init.method ?? (input as Partial<Request>).method
+  return method === undefined ? 'GET' : method.toUpperCase()
 }
 
 /**
