@@ -175,18 +175,6 @@ function fitBindings(name) {
   const undone =
     /let (ptr0, len0, ptr1, len1);\n( *)try \{\n((?:\2 {4}.*\n)*?)\2\} catch \(e\) \{\n(?:\2 {4}.*\n)*?\2\}\n/g
   code = code.replaceAll(undone, 'let $1;\n$3')
-  // So its arguments stand in the call, and not before it.
-  code = code.replaceAll(/ +let ptr0, len0, ptr1, len1;\n/g, '')
-  const before = /^ *(?:const )?((?:val|ptr)\d) = (?:\+(\w+)|(pass.*));\n(?: *(?:const )?len\d = (.*);\n)?/
-  const argument = new RegExp(`${before.source}([\\s\\S]*?)\\b\\1(?:, len\\d)?(?=[,)])`, 'm')
-  const within = (_, __, number, passed, length, between) => between + (number ?? `${passed}, ${length}`)
-  while (argument.test(code)) code = code.replace(argument, within)
-  code = code.replaceAll(/ {4}(?:wasmInstance|wasmModule|cached\w+Memory0) = \w+;\n/g, '')
-  // Functions that JavaScript is asked for are short.
-  const caught = /function\(\) \{ return handleError\(function \((.*?)\) \{([\s\S]*?)\}, arguments\); \}/g
-  code = code.replaceAll(caught, '($1) => handleError(() => {$2})')
-  code = code.replace('handleError(f, args)', 'handleError(f)').replace('f.apply(this, args)', 'f()')
-  code = code.replaceAll(/: function\((.*?)\) \{/g, ': ($1) => {')
   // Each text comes with what makes its room larger; and `free` is called by its name.
   code = code.replace(/ {4}if \(realloc === undefined\) \{\n(?: {8}.*\n)*? {4}\}\n/, '')
   code = code.replaceAll(/if \(Symbol\.dispose\) \w+\.prototype\[Symbol\.dispose\] = .*\n/g, '')

@@ -31,7 +31,7 @@ export async function sizeOf(code, options = {}) {
  */
 export const BUDGETS = {
   autothrottle: 144_600,
-  'autothrottle/slim': 30_450,
+  'autothrottle/slim': 30_650,
   'autothrottle/engine': 117_200,
   'autothrottle/undici': 142_000,
   'autothrottle/simulate': 117_300,
