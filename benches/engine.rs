@@ -65,7 +65,7 @@ fn simple_cycle(cycles: u64, is_at_once: bool) -> f64 {
     for cycle in 0..cycles {
         let now = Instant::from_micros(cycle * 1000);
         let ticket = if is_at_once {
-            engine.send_at_once(now, Request::new(&scope)).expect("taken in").expect("nobody waits")
+            engine.send_at_once(now, Request::new(&scope)).expect("taken in").expect("no request waits")
         } else {
             let ticket = engine.submit(now, Request::new(&scope)).expect("taken in");
             assert_eq!(engine.poll(now), Decision::Send(ticket));

@@ -169,7 +169,7 @@ export class Driver implements Requests {
     this.drain()
   }
 
-  /** Tells those who wait (for one scope) that there is no use. All leave before anybody is asked again. */
+  /** Tells those who wait (for one scope) that there is no use. All leave before one asks again. */
   failAll(error: unknown, scope?: string): void {
     const all = [...this.#waiting.values()]
     const failed = scope === undefined ? all : all.filter(({ scopes }) => scopes.includes(scope))

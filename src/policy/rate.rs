@@ -488,7 +488,7 @@ mod tests {
             |numbers| State::NEW.recall(&config, at(0), Span::ZERO, numbers).next(&config, Cost::ONE);
         assert_eq!(recalled(numbers), at(500_000));
         let most = recalled([Some(LONGEST_MS), None, None]);
-        assert!(most <= at(1_000_001), "a snapshot of another rate holds nobody for a year");
+        assert!(most <= at(1_000_001), "a snapshot of another rate holds no request for a year");
         // Four units of debt, of which one second has paid one.
         let owes = state.on_actual(&config, at(0), at(0), Cost::ONE, Cost::whole(5));
         let numbers = Policy::remember(&owes, &config, at(1_000_000));

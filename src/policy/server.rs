@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((state.pace, state.sent, state.until), (FOR(3), AT(5), None));
         let late = state.on_told(AT(7), AT(4), told(1, 9), 0);
         assert_eq!(late, state);
-        assert_eq!(state.on_told(AT(8), AT(7), told(1, 9), 0).pace, FOR(3), "nobody said another one");
+        assert_eq!(state.on_told(AT(8), AT(7), told(1, 9), 0).pace, FOR(3), "no answer said another one");
     }
 
     /// A window turns over its own length after it was first seen, even if the server says later.

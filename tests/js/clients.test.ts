@@ -404,7 +404,7 @@ describe('entries for clients', async () => {
       const over = crawl(hooks, context)
       await clock.advance(500)
       assert.deepEqual([await over, request.retryCount, called], ['again', 7, []])
-      assert.equal(context.session, undefined, 'nobody is blamed')
+      assert.equal(context.session, undefined, 'no session is blamed')
     }
     throttle.resume()
     assert.equal(await crawl(hooks, { ...context, response: { statusCode: 200 } } as CrawlContext), 'done')

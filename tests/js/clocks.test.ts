@@ -198,7 +198,7 @@ test('many scopes in turn are woken by timers alone, however near each other the
   assert.equal(clock.turns, 0, 'each sends every 200 ms, both together every 50')
 })
 
-test('turns end where the clock stands still, where nobody waits any more, and with an earlier wake-up', async () => {
+test('turns end where the clock stands still, where no request waits any more, and with an earlier wake-up', async () => {
   const clock = new Turning()
   let frozen = 0
   const turn = clock.setImmediate.bind(clock)
@@ -222,7 +222,7 @@ test('turns end where the clock stands still, where nobody waits any more, and w
   await assert.rejects(aborted, /no/)
   await first
   await clock.advance(100)
-  assert.equal(clock.turns, before, 'nobody waits')
+  assert.equal(clock.turns, before, 'no request waits')
   assert.equal(clock.timers, 0)
   frozen = 1
   const last = Promise.all([run('x'), run('x'), run('x'), run('x'), run('x')])
@@ -253,7 +253,7 @@ test('the globals are heard, also those that a test replaces after the throttle 
   }
 })
 
-test('where a timer belongs to its request, each waiter wakes itself, and nobody is told by another', async () => {
+test('where a timer belongs to its request, each waiter wakes itself, and none is told by another', async () => {
   const clock = Object.assign(new FakeClock(), { isPerRequest: true })
   const throttle = createThrottle({
     clock,

@@ -89,7 +89,7 @@ test("debug prints AutoThrottle's line for each response", async () => {
   assert.deepEqual(lines, ['slot: a.example | conc: 0 | delay: 1525 ms (-1475) | latency:   50 ms'])
 })
 
-test('nothing is printed that nobody asked for', async () => {
+test('nothing is printed unasked', async () => {
   const { clock, throttle } = make([], { autothrottle: true })
   const printing = mock.method(console, 'debug')
   const first = throttle.fetch(page)
@@ -132,7 +132,7 @@ test('queued, send and settle carry an id that joins them, what was asked for, a
   assert.deepEqual(first(ids[2]), [request, 'https://b.example/x', ['b.example']])
 })
 
-test('events are made only while somebody listens: once, signal and removal are counted', async () => {
+test('events are made only while a listener is there: once, signal and removal are counted', async () => {
   const { throttle } = make([], { defaults: { delay: 0, slotDelay: 0, jitter: false } })
   const made = mock.method(throttle as unknown as { tell(event: Event): void }, 'tell')
   const run = () => throttle.run({ scopes: ['x'] }, () => 1)
@@ -234,7 +234,7 @@ const fill = async (throttle = slow()) => {
   await Promise.all(left)
 }
 
-test('a warning that nobody listens to is one line', async () => {
+test('a warning without a listener is one line', async () => {
   const lines = await printed(() => fill())
   assert.deepEqual(lines, ['autothrottle: 2 requests wait: pull work with throttle.map (many-waiting)'])
 })

@@ -69,7 +69,7 @@ test('words of every runtime are a failure of the connection, wherever they stan
   assert.equal(failureOf(new TypeError('x is not a function', { cause: new Error('?') })), NEITHER)
 })
 
-test('a cause is looked for as deep as somebody nests them, and no deeper', () => {
+test('a cause is looked for as deep as clients nest them, and no deeper', () => {
   const reset = failed({ code: 'ECONNRESET' })
   for (const depth of [1, 2, 3, 4]) assert.equal(failureOf(caused(reset, depth)), CONNECTION, `${depth}`)
   assert.equal(failureOf(caused(reset, 5)), NEITHER)

@@ -92,7 +92,7 @@ test('a watched body that fails or is cancelled says so, and the real one hears 
   assert.deepEqual([left.ends, state.cancelled], [[undefined], 'enough'])
 })
 
-test('what has no body, or whose body somebody reads, is over at once and stays as it is', () => {
+test('what has no body, or a body that is read, is over at once and stays as it is', () => {
   const read = new Response('text')
   const reader = read.body!.getReader()
   const strange = { status: 200, body: { locked: false } } as unknown as Response

@@ -125,7 +125,7 @@ test('a hook that throws or talks nonsense fails its request only, with the caus
   )
   assert.equal(throttle.stats().inFlight, 0)
   const permit = await make(both).throttle.acquire(page)
-  assert.throws(() => permit.settle({ status: 429, scopes: ['nobody'] }), ManagerError)
+  assert.throws(() => permit.settle({ status: 429, scopes: ['elsewhere'] }), ManagerError)
 })
 
 test('a hook that has nothing to say of the delay says nothing, in either word', async () => {

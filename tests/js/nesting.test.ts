@@ -83,7 +83,7 @@ test('run, acquire and map nest as fetch does, three deep', async () => {
   assert.equal(throttle.stats().inFlight, 0)
 })
 
-test('functions of one scope that call another: nobody waits for ever, and it is told', async () => {
+test('functions of one scope that call another: none waits for ever, and it is told', async () => {
   const { clock, throttle, sent, warned } = make({ concurrency: 4, scopes: { jobs: { concurrency: 4 } } })
   const jobs = Array.from({ length: 20 }, (_, n) =>
     throttle.run({ scopes: 'jobs' }, async () => (await throttle.fetch(`https://b.example/${n}`)).status),
@@ -410,7 +410,7 @@ test('with robots, the first fetch of a permit hears the signal of its caller, t
   assert.match(String(await got), /enough/)
 })
 
-test('no timer and no listener is left, and a line is printed where nobody listens', async () => {
+test('no timer and no listener is left, and a line is printed where there is no listener', async () => {
   const printing = mock.method(console, 'warn', () => {})
   const throttle = createThrottle({
     concurrency: 1,

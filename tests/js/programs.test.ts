@@ -116,7 +116,7 @@ describe('a stack overflow that a program caught', () => {
     assert.deepEqual(lines.slice(2), [CODE, CODE, CODE, 'works'])
   })
 
-  test('nothing is thrown where nobody catches it, and no call is needed to hear of it', () => {
+  test('nothing is thrown where it is not caught, and no call is needed to hear of it', () => {
     const lines = run('console.log(await waits)')
     assert.deepEqual(lines, [CODE, CODE])
     const settled = run('held[0].settle(); throttle.close(); console.log(await waits)')

@@ -268,7 +268,7 @@ test("release: 'body': read, cancelled, failed, empty, cloned", async () => {
   assert.equal(read.stats().inFlight, 0, 'a hook that reads the body itself takes no slot along')
 })
 
-test("release: 'body': a body that nobody reads gives its slot back when it is collected", async () => {
+test("release: 'body': a body that is never read gives its slot back when it is collected", async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const fetch = async () =>
@@ -318,7 +318,7 @@ function web(pages: Record<string, string>, robots = false) {
   const seen: string[] = []
   const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
     const { url, redirect } = new Request(input, init)
-    assert.equal(redirect, 'manual', 'nobody follows unseen')
+    assert.equal(redirect, 'manual', 'the client follows none unseen')
     sent.push(url)
     const location = pages[url]
     if (location === undefined) return new Response('User-agent: *\nDisallow: /secret')

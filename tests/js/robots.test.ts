@@ -77,7 +77,7 @@ test('each host is asked once, first, through the throttle, and its delay is kep
   assert.equal(calls.filter(([url]) => url === 'https://a.example/robots.txt').length, 2, 'kept for a day')
 })
 
-test('robots.txt itself, and what comes from no host, is asked of nobody', async () => {
+test('robots.txt itself, and what comes from no host, needs no rules', async () => {
   const { clock, calls, throttle } = make({})
   const all = Promise.all([
     throttle.fetch('https://a.example/robots.txt'),
@@ -154,7 +154,7 @@ test('a robots.txt that is not to be had says so: it is another thing than a pat
   await forbidden
 })
 
-test('with obey: false nobody is asked', async () => {
+test('with obey: false no rules are fetched', async () => {
   const { clock, calls, throttle } = make({}, { robots: { userAgent: 'foobot/1.0', obey: false } })
   const page = throttle.fetch('https://a.example/1')
   await clock.advance(1000)

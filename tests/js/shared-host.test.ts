@@ -26,7 +26,7 @@ async function loop(throttle: Throttle, seen = { sent: 0, failed: [] as unknown[
   }
 }
 
-test('a process that waits for nothing but its group may end: those timers keep nobody', () => {
+test('a process that waits for nothing but its group may end: those timers keep no process', () => {
   const process = new Process(new World(1), 0)
   const shared = process.shared('wait')
   let idle: { hasRef(): boolean } | undefined

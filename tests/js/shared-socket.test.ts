@@ -122,7 +122,7 @@ test('who was stopped between two calls does not take the socket of another for 
   await transport.close()
 })
 
-test('what the writer remembers is there for the next one, though nobody heard it', {
+test('what the writer remembers is there for the next one, though no process heard it', {
   skip: isWindows,
 }, async () => {
   const where = folder()
@@ -202,7 +202,7 @@ test('who was replaced while it was stopped, and was told by its clock, talks to
 // tried in `tests/shared/`.
 
 const nothing = () => {}
-const NOBODY = { opened: nothing, received: nothing, gone: nothing, vacant: nothing, fenced: nothing }
+const NO_LISTENER = { opened: nothing, received: nothing, gone: nothing, vacant: nothing, fenced: nothing }
 const CLOCK = { now: () => 0, wallNow: () => 0, setTimeout: () => 0, clearTimeout: () => {} }
 
 test('a lease that is given to a process that has closed meanwhile is given back', async () => {
@@ -219,7 +219,7 @@ test('a lease that is given to a process that has closed meanwhile is given back
     },
   }
   const transport = new RedisTransport(store, 'crawl')
-  transport.open({ id: 'me', clock: CLOCK, ...NOBODY, unheard: nothing })
+  transport.open({ id: 'me', clock: CLOCK, ...NO_LISTENER, unheard: nothing })
   const lease = transport.compete(0)
   while (asked.length === 0) await undefined
   const closed = transport.close()
@@ -259,7 +259,7 @@ test('a connection is made anew when it is asked for, and hears what the old one
   const { ears, transport } = played((script) => (script === COMPETE ? ['1', '', '0'] : 1))
   let opened = 0
   const frames: number[] = []
-  const peer = { ...NOBODY, unheard: nothing, opened: () => opened++ }
+  const peer = { ...NO_LISTENER, unheard: nothing, opened: () => opened++ }
   transport.open({ id: 'p', clock: CLOCK, ...peer, received: (frame) => frames.push(frame[0]!) })
   await transport.compete(0)
   const channels = [...ears[0]!.keys()]
@@ -277,7 +277,7 @@ test('a connection is made anew when it is asked for, and hears what the old one
   assert.deepEqual(frames, [5])
 })
 
-test("whom nobody heard is told, and a lease that is another's; what is stored comes back as it was", async () => {
+test("an unheard process is told so, and of a lease that is another's; what is stored comes back as it was", async () => {
   let stored = ''
   const { transport } = played((script, args) => {
     if (script === COMPETE) return ['7', stored, '30']
@@ -288,7 +288,7 @@ test("whom nobody heard is told, and a lease that is another's; what is stored c
   const told: unknown[] = []
   const fenced = (epoch: number) => told.push(['fenced', epoch])
   const unheard = (id: string, epoch: number) => told.push([id, epoch])
-  transport.open({ id: 'p', clock: CLOCK, ...NOBODY, fenced, unheard })
+  transport.open({ id: 'p', clock: CLOCK, ...NO_LISTENER, fenced, unheard })
   assert.equal((await transport.compete(0))?.stored, undefined)
   transport.toAll(7, Uint8Array.of(1))
   transport.toMember(7, 'q', Uint8Array.of(2))
@@ -308,7 +308,7 @@ test('a store that does not let us is an error for good', async () => {
   const { transport } = played(() => {
     throw new Error('NOPERM this user has no permissions to run the eval command')
   })
-  transport.open({ id: 'p', clock: CLOCK, ...NOBODY, unheard: nothing })
+  transport.open({ id: 'p', clock: CLOCK, ...NO_LISTENER, unheard: nothing })
   await assert.rejects(
     transport.compete(0),
     (error) => error instanceof ConfigError && /NOPERM/.test(error.message),

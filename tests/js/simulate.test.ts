@@ -31,7 +31,7 @@ test('the same scenario gives the figures of the native table', () => {
   assert.deepEqual(simulate(options).summary, summary, 'twice the same')
 })
 
-test('a load of so many requests ends, and clients are told apart', () => {
+test('a load of a number of requests ends, and clients are told apart', () => {
   const { summary, trace } = simulate({
     server: { model: 'queue', workers: 2, service: 100 },
     load: { requests: 30, rate: 10 },

@@ -273,7 +273,7 @@ test('a clock that gives no time from 0 is refused', () => {
   }
 })
 
-test('peek refuses a cost above the quota, also for a scope that nobody asked for yet', () => {
+test('peek refuses a cost above the quota, also for a scope without requests so far', () => {
   const { throttle } = make({ defaults: { ...free, quota: 5 }, scopes: { 'big.example': { quota: 9 } } })
   assert.throws(() => throttle.peek(page, { cost: 6 }), CostExceedsQuotaError)
   assert.equal(throttle.peek('https://big.example/', { cost: 6 }).at, 0)

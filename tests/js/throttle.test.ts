@@ -143,7 +143,7 @@ test('maxWaiting, costs and closing each have their own error', async () => {
   await throttle.idle()
 })
 
-test('closing lets nobody slip through who waited behind another', async () => {
+test('closing lets no request through that waited behind another', async () => {
   const { throttle } = make({ defaults: { ...plain, delay: 0, concurrency: 9, quota: 10 } })
   const first = await throttle.acquire(page, { cost: 6 })
   const waiting = [throttle.acquire(page, { cost: 9 }), throttle.acquire(page, { cost: 2 })]

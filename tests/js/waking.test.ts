@@ -104,7 +104,7 @@ test('a clock is asked for one timer, for the earliest of all, in whole millisec
   alarm.cancel()
   assert.deepEqual([clock.timers, clock.nextAt], [1, 20], 'too early does no harm')
   wake.sleep(Number.POSITIVE_INFINITY, 0)
-  assert.equal(clock.timers, 0, 'nobody waits: no timer stays')
+  assert.equal(clock.timers, 0, 'no request waits: no timer stays')
   wake.sleep(-5, 0)
   wake.sleep(Number.POSITIVE_INFINITY, 0)
   wake.sleep(1e12, 0)
@@ -195,7 +195,7 @@ test('with timers of their own, one that is sent again at once does not go on lo
   assert.deepEqual([(await page).status, clock.timers], [200, 0])
 })
 
-test('whoever leaves takes the listener along', async () => {
+test('a request that leaves takes its listener along', async () => {
   const clock = new FakeClock()
   const throttle = createThrottle({ clock, defaults: slow })
   const { signal } = new AbortController()
@@ -241,12 +241,12 @@ function waiter(
   }
 }
 
-test('the driver asks until nobody may leave, sleeps as long as it is told, and says that it rests', () => {
+test('the driver asks until none may leave, sleeps as long as it is told, and says that it rests', () => {
   const { engine, heard, tickets } = scripted([])
   const clock = new Counting()
   const driver = new Driver(engine, clock, () => heard.push('rest'))
   driver.changed()
-  assert.deepEqual(heard.splice(0), ['rest'], 'nobody waits, so nobody is asked for')
+  assert.deepEqual(heard.splice(0), ['rest'], 'no request waits, so none is asked for')
   const [a, b] = [waiter(1, ['x'], heard), waiter(2, ['y'], heard)]
   driver.add(a, undefined)
   driver.add(b, undefined)

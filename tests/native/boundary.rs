@@ -408,7 +408,7 @@ impl<'a> Player<'a> {
             self.boundary.route(now, ticket, "", "//");
         }
         assert!(self.boundary.peek(now, &[f64::NAN], &[]) < 0.0);
-        assert_eq!(self.boundary.find("nobody ever named it"), NO_SCOPE);
+        assert_eq!(self.boundary.find("never named"), NO_SCOPE);
         assert!(self.boundary.submit(now, f64::NAN, 1.0, 0.0, 0.0) < 0.0);
     }
 

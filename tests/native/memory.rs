@@ -109,7 +109,7 @@ fn a_scope_whose_gap_is_not_over_is_never_forgotten() {
             let mut engine = engine(&options);
             let at = millis;
             let a = engine.intern("a");
-            let ticket = engine.send_at_once(at(0.0), Request::new(&[a])).unwrap().expect("nobody waits");
+            let ticket = engine.send_at_once(at(0.0), Request::new(&[a])).unwrap().expect("no request waits");
             let status = if gap.contains("backoff") { 429 } else { 200 };
             engine.settle(at(0.0), ticket, &Feedback::response(status));
             for host in 0..200 {
@@ -231,7 +231,7 @@ fn submit_and_poll(engine: &mut Engine, now: Instant, scopes: &[ScopeId]) -> Tic
 }
 
 fn send_at_once(engine: &mut Engine, now: Instant, scopes: &[ScopeId]) -> Ticket {
-    engine.send_at_once(now, Request::new(scopes)).unwrap().expect("nobody waits")
+    engine.send_at_once(now, Request::new(scopes)).unwrap().expect("no request waits")
 }
 
 /// Allocations of one request from submit to settle, in an engine that has sent some before.

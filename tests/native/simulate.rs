@@ -471,7 +471,7 @@ fn unused_capacity_is_no_evidence() {
     let mut now = Instant::default();
     for _ in 0..500 {
         let ticket = engine.submit(now, Request::new(&scope)).unwrap();
-        assert_eq!(engine.poll(now), Decision::Send(ticket), "nobody asks for more than one in five seconds");
+        assert_eq!(engine.poll(now), Decision::Send(ticket), "the load is one in five seconds");
         now = now + Span::from_millis(50.0);
         engine.settle(now, ticket, &Feedback::response(200));
         now = now + Span::from_millis(5000.0);

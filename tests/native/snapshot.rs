@@ -16,7 +16,7 @@ const OPTIONS: &str = r#"{ "seed": 1, "concurrency": 9, "defaults": { "concurren
         "fixed": { "delay": 0, "slotDelay": 0, "quota": { "limit": 9, "window": 60000 } },
         "rolling": { "delay": 0, "slotDelay": 0, "quota": { "limit": 9, "window": 60000, "strict": true } },
         "slots": { "delay": 0, "slotDelay": 0, "backoff": { "maxDelay": 2000, "jitter": false } } } }"#;
-const NAMES: [&str; 7] = ["plain", "auto", "rate", "fixed", "rolling", "slots", "nobody typed me"];
+const NAMES: [&str; 7] = ["plain", "auto", "rate", "fixed", "rolling", "slots", "not typed"];
 const WALL: f64 = 1e12;
 
 fn config() -> Config {
@@ -147,11 +147,11 @@ fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
 fn a_crawl_delay_goes_on() {
     let at = millis;
     let mut first = Engine::new(config());
-    let scope = first.scope("nobody typed me");
+    let scope = first.scope("not typed");
     first.crawl_delay(at(0.0), scope, Some(Span::from_millis(7000.0)));
     let snapshot = first.snapshot(at(1.0), None);
     let mut next = Engine::restore(config(), &snapshot, at(0.0), None);
-    let scope = next.scope("nobody typed me");
+    let scope = next.scope("not typed");
     let ticket = next.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
     next.settle(at(0.0), ticket, &Feedback::response(200));
     assert_eq!(next.peek(at(0.0), Request::new(&[scope])).unwrap().at, Some(at(7000.0)));

@@ -31,7 +31,7 @@ test('publint has nothing to say', async () => {
   assert.deepEqual(messages, [])
 })
 
-test('are the types wrong? They are not, whoever asks: ES modules, CommonJS, bundlers, node10', () => {
+test('are the types wrong? They are not, in modules, CommonJS, bundlers, node10', () => {
   const attw = join(root, 'node_modules/.bin/attw')
   const args = [tarball, '--profile', 'strict', '--no-color', '--exclude-entrypoints', ...NO_CODE]
   const { status, stdout } = spawnSync(attw, args, { encoding: 'utf8' })

@@ -29,7 +29,7 @@ async function writerOf(members) {
     }
     await sleep(50)
   }
-  return assert.fail('nobody decides')
+  return assert.fail('no process decides')
 }
 
 /** Counts that grow by `more` for each of them. */
@@ -41,7 +41,7 @@ async function allAreServed(members, seen, more = 3) {
 
 const two = { defaults: { concurrency: 2, delay: 0, slotDelay: 0 } }
 
-test('two slots for four processes; whoever decides or only asks may be killed or stopped', async (t) => {
+test('two slots for four processes; one that decides or only asks may be killed or stopped', async (t) => {
   const seen = await startSite(30)
   t.after(seen.stop)
   let members = Array.from({ length: 4 }, () => member({ name: 'kill', url: seen.url, options: two }))
@@ -105,7 +105,7 @@ test('other options are a warning, and those of the process that decides count',
   await stopAll([first, second])
 })
 
-test('Rust and Node: one quota for three processes, whoever decides', { skip: !isPosix }, async () => {
+test('Rust and Node: one quota for three processes, whichever decides', { skip: !isPosix }, async () => {
   const folder = join(root, 'languages')
   await sharesWithRust(folder, local({ name: 'languages', folder }))
 })

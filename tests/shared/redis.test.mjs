@@ -147,7 +147,7 @@ else {
     await Promise.all([master.stop(), replica.stop(), sentinel.stop()])
   })
 
-  test('Rust and Node: one quota for three processes, whoever decides', async () => {
+  test('Rust and Node: one quota for three processes, whichever decides', async () => {
     const client = await CLIENTS.ioredis(store.port)
     await sharesWithRust(`redis://127.0.0.1:${store.port}/`, redis(client, { name: 'languages' }))
     await quit(client)
@@ -178,7 +178,7 @@ else {
     site.stop()
   })
 
-  test('a program that has nothing to wait for ends, and whoever writes next need not wait', async () => {
+  test('a program that has nothing to wait for ends, and the next writer need not wait', async () => {
     const site = await startSite(5)
     const options = { defaults: { rate: 100 } }
     const settings = {

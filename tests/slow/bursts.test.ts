@@ -55,7 +55,7 @@ const MISHAPS: Record<string, (clock: FakeClock, dice: Dice) => void> = {
 }
 
 for (const [name, mishap] of Object.entries(MISHAPS))
-  test(`${name}: nobody gets a burst, and nothing is left behind`, async () => {
+  test(`${name}: no server gets a burst, and nothing is left behind`, async () => {
     for (let seed = 1; seed <= ORDERS; seed++) {
       const dice = new Dice(seed)
       const { options, most, windowMs, slots } = typed(dice)

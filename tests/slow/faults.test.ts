@@ -132,7 +132,7 @@ const FAULTS: Record<string, [answer: Answer, options: ThrottleOptions, play: Pl
     {},
     (fetch) => assert.rejects(text(fetch('/')), gaveUp),
   ],
-  'compresses what nobody can read': [
+  'compresses what no client can read': [
     (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('not at all compressed'),
     {},
     (fetch) => assert.rejects(text(fetch('/'))),
@@ -268,7 +268,7 @@ const UNREAD: Record<string, [Answer, ThrottleOptions?]> = {
 }
 
 for (const [name, [robots, options]] of Object.entries(UNREAD))
-  test(`a robots.txt that ${name}: nothing may be fetched, and nobody waits for it`, async () => {
+  test(`a robots.txt that ${name}: nothing may be fetched, and no request waits for it`, async () => {
     let closed: Promise<unknown> | undefined
     const answer: Answer = (request, response) => {
       closed = new Promise((resolve) => response.once('close', resolve))

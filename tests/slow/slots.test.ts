@@ -55,7 +55,7 @@ test('an async hook and a server that resets after the headers of a 503: all slo
   isAtRest(throttle)
 })
 
-test('a body that fails, throws or never answers when it is let go of holds nobody up', async () => {
+test('a body that fails, throws or never answers when it is let go of holds no other request up', async () => {
   const cancels = [
     () => Promise.reject(new Error('reset')),
     never,
@@ -137,7 +137,7 @@ test('an outcome that makes no sense is an error, and the slot comes back', asyn
     [{ status: 200, headers: 'retry-after: 5' }, /headers: want Headers/],
     [{ status: 7 }, /status: want/],
     [{ status: '200' }, /status: want/],
-    [{ status: 429, scopes: ['nobody'] }, /no scope of the request/],
+    [{ status: 429, scopes: ['elsewhere'] }, /no scope of the request/],
     [null, /outcome/],
     [
       {
@@ -359,7 +359,7 @@ async function play(order: number, run: number, clock: FakeClock): Promise<() =>
     if (name !== 'getErrorBackoff' && chance(0.3)) first.clone()
     if (name !== 'getErrorBackoff' && chance(0.1)) await Promise.race([first.text(), later()])
     if (name === 'getHints') return pick<unknown>([null, undefined, { delayMs: 30 }])
-    return pick<unknown>(name === 'getResponseDelay' ? [undefined, 20, -1] : [undefined, {}, 'nobody'])
+    return pick<unknown>(name === 'getResponseDelay' ? [undefined, 20, -1] : [undefined, {}, 'elsewhere'])
   }
   const asked = Object.fromEntries(hooks.map((name) => [name, hook(name)])) as Partial<ThrottleOptions>
   const throttle = createThrottle({ ...options, ...asked, clock, fetch, seed: run })

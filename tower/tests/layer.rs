@@ -66,7 +66,7 @@ async fn a_request_waits_for_its_host() {
     let mut targeted = get("https://a.example/");
     targeted.extensions_mut().insert(Target::scope("else"));
     client.ready().await.unwrap().call(targeted).await.unwrap();
-    assert_eq!(server.asked().last(), Some(&1500), "another scope waits for nobody");
+    assert_eq!(server.asked().last(), Some(&1500), "another scope does not wait");
     let error = client.ready().await.unwrap().call(get("/relative")).await.unwrap_err();
     assert_eq!(error.downcast_ref(), Some(&Error::NoHost { uri: "/relative".into() }));
     assert_eq!(throttle.stats().in_flight, 0);

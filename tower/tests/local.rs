@@ -117,7 +117,7 @@ async fn a_leader_that_leaves_is_replaced() {
     take(&third, 2).await;
     assert_eq!(role(&third), Role::Leader);
     let eleventh = tokio::time::timeout(Duration::from_millis(500), third.acquire(PAGE)).await;
-    assert!(eleventh.is_err(), "all ten are spent, whoever decided");
+    assert!(eleventh.is_err(), "all ten are spent, whichever process decided");
     third.leave().await;
     let left = [CRAWL.to_owned() + ".epoch", CRAWL.to_owned() + ".state"];
     assert_eq!(names(&folder.0), left, "the number of the lease, and what was learned");

@@ -177,7 +177,7 @@ class Test(Base):
     again = run(site, cached, {**settings, "DOWNLOAD_DELAY": 5})
     assert len(again.items) == 5
     assert site.paths() == []
-    assert "throttling/requests" not in again.stats, "what comes from the cache asks nobody"
+    assert "throttling/requests" not in again.stats, "what comes from the cache makes no request"
 
 
 def test_a_spider_that_is_stopped_ends_at_once_and_its_job_goes_on(site: Site, tmp_path: Path) -> None:

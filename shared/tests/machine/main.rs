@@ -332,8 +332,8 @@ fn what_can_never_work_fails_the_requests_with_the_reason() {
     let competes = core::iter::from_fn(|| process.poll_effect(at(2)))
         .find_map(|effect| if let Effect::Compete { op, .. } = effect { Some(op) } else { None });
     let op = competes.expect("it competes");
-    process.handle(at(3), Input::Failed { op, cause: Cause::Denied("the folder is somebody else's") });
-    let why = Refusal::Denied("the folder is somebody else's".into());
+    process.handle(at(3), Input::Failed { op, cause: Cause::Denied("the folder is another user's") });
+    let why = Refusal::Denied("the folder is another user's".into());
     assert_eq!(process.poll_effect(at(4)), Some(Effect::Fail { ticket, why: why.clone() }));
     assert_eq!(process.submit(at(5), &ask), Err(why));
 }
@@ -550,7 +550,7 @@ fn a_leader_that_does_not_hear_itself_asks_for_another_connection_and_then_steps
         group.run(WAY, 0);
         group.news.retain(|(_, _, news)| !matches!(news, News::Frame(_)));
     }
-    assert_eq!(group.holder, None, "somebody else may hear more");
+    assert_eq!(group.holder, None, "another process may hear more");
     group.run(6_000_000, 0);
     assert_eq!(group.role(0), Role::Leader, "it hears again");
 }

@@ -359,7 +359,7 @@ impl Player<'_> {
     }
 
     /// A process, the leader half of the time.
-    fn somebody(&mut self, world: &World) -> Option<usize> {
+    fn any_process(&mut self, world: &World) -> Option<usize> {
         let living = world.living();
         let leader = world.leader();
         if self.dice.one_in(2) && leader.is_some() {
@@ -369,7 +369,7 @@ impl Player<'_> {
     }
 
     fn strikes(&mut self, world: &mut World, fault: Fault, span: Micros) {
-        let Some(of) = self.somebody(world) else { return };
+        let Some(of) = self.any_process(world) else { return };
         let is_leader = world.leader() == Some(of);
         let now = world.now;
         let until = now + span;

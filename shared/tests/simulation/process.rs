@@ -278,7 +278,7 @@ impl Process {
         let now = world.clock(of);
         while let Some(ticket) = world.processes[of].machine.poll(now) {
             let Some(kind) = world.processes[of].requests.remove(&ticket) else {
-                panic!("p{of}: ticket {ticket} twice, or of nobody, at {}", world.now);
+                panic!("p{of}: ticket {ticket} twice, or of no process, at {}", world.now);
             };
             let at = world.now;
             let send = world.sends.len();
