@@ -10,10 +10,12 @@ import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } fro
 import { fileURLToPath } from 'node:url'
 import { component } from './component.mjs'
 import { makeDist } from './dist.mjs'
-import { buildWasm, capture, renew, root, run, step, WASM_OPT } from './lib.mjs'
+import { buildWasm, capture, main, renew, root, run, step, WASM_OPT } from './lib.mjs'
 
 export async function setUp() {
-  if (!capture('rustc', ['--version'])) throw new Error('Rust is not installed: see https://rustup.rs')
+  for (const tool of ['rustc', 'rustup'])
+    if (!capture(tool, ['--version']))
+      throw new Error(`${tool} is missing: install Rust from https://rustup.rs`)
   const lock = `${root}/package-lock.json`
   const stamp = `${root}/node_modules/.package-lock.json`
   if (!existsSync(stamp) || statSync(stamp).mtimeMs < statSync(lock).mtimeMs) {
@@ -296,4 +298,4 @@ async function inflater() {
   writeFileSync(`${root}/pkg/inflate.d.ts`, types)
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await build()
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main(build)

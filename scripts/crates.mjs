@@ -6,7 +6,7 @@
  */
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { root, run } from './lib.mjs'
+import { main, root, run } from './lib.mjs'
 
 const CRATES = ['autothrottle', 'autothrottle-reading', 'autothrottle-shared']
 const PACKED = `${root}/target/crates`
@@ -35,4 +35,4 @@ export async function packCrates() {
   })
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) await packCrates()
+if (import.meta.url === pathToFileURL(process.argv[1]).href) await main(packCrates)

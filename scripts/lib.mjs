@@ -109,7 +109,7 @@ export async function together(...lanes) {
   }
 }
 
-/** Makes a file that is older than what it is made of. What is edited meanwhile is newer than the file. */
+/** Makes a file again if an input is newer. The file gets that input's time: an edit meanwhile is newer. */
 export async function renew(file, places, make) {
   const at = new Date(Math.ceil(newest(places)))
   if (existsSync(file) && statSync(file).mtime >= at) return

@@ -31,7 +31,7 @@ function wantsToRun() {
 
 if (wantsToRun()) {
   await main(async () => {
-    console.error('building (only what changed)')
+    console.error('building what changed; the first time takes about two minutes')
     await build({ withComponent: false })
     console.error('')
     const args = ['--import', 'tsx', 'examples/start.ts', ...process.argv.slice(2)]

@@ -86,7 +86,10 @@ export class QueueFullError extends ThrottleError {
   declare readonly code: 'ERR_QUEUE_FULL'
 
   constructor() {
-    super('ERR_QUEUE_FULL', 'as many requests wait as maxWaiting allows')
+    super(
+      'ERR_QUEUE_FULL',
+      'as many requests wait as maxWaiting allows: send less, or pull work with throttle.map',
+    )
   }
 }
 
@@ -196,7 +199,10 @@ export class BodyNotReplayableError extends ThrottleError {
   declare readonly code: 'ERR_BODY_NOT_REPLAYABLE'
 
   constructor() {
-    super('ERR_BODY_NOT_REPLAYABLE', 'the request cannot be sent again: its body is a stream that was read')
+    super(
+      'ERR_BODY_NOT_REPLAYABLE',
+      'the request cannot be sent again: its body is a stream that was read; give a string or a buffer',
+    )
   }
 }
 

@@ -322,7 +322,7 @@ export class SharedHost implements Host {
     if (what === 'cost') return new CostExceedsQuotaError(first as string, second as string)
     if (what === 'down') return new ScopeDownError(first as string, second as number)
     if (what === 'offline') return new SharedError(this.#broken ?? new Error(first as string))
-    const never = { path: 'shared', want: 'a way to the others that can work', got: first as string }
+    const never = { path: 'shared', want: 'a connection that this process may use', got: first as string }
     if (what === 'denied') return this.#denied ?? new ConfigError([never])
     return new TypeError(first as string)
   }

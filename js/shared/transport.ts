@@ -71,9 +71,9 @@ export interface Transport {
   /** The connection that listens carries no message: it is made anew. */
   reconnect(): void
   /**
-   * Whether each process that lives learns at once that another leads. Then one that is silent has ended,
-   * and its places are free as soon as the leader begins; else they are kept for two leases. And it may end
-   * with its turn, so it says all at once. Default false.
+   * Whether each live process learns at once of a new leader. Then a silent one has ended, and its slots are
+   * free as soon as the leader begins; else they are kept for two leases. A process may end with its turn, so
+   * it says all at once. Default false.
    */
   readonly isPrompt?: boolean
   /** The least milliseconds between two states to store, unless a strict quota waits for one. Default 0. */
@@ -107,7 +107,11 @@ export interface SharedOptions {
 /** The way to the processes that share a limit is broken, and `offline` is `fail`. */
 export class SharedError extends ThrottleError {
   constructor(cause: unknown) {
-    super('ERR_SHARED_OFFLINE', 'the connection to the group is broken', { cause })
+    super(
+      'ERR_SHARED_OFFLINE',
+      "the connection to the group is broken, and offline is 'fail': check the connection",
+      { cause },
+    )
     this.name = 'SharedError'
   }
 }

@@ -24,7 +24,7 @@ impl Warning {
         match self {
             Self::Bad { count } => format!("a message is not well formed, and dropped ({count} so far)"),
             Self::Version { theirs } => {
-                format!("a process of version {theirs} shares the limit: it is not understood")
+                format!("a process runs protocol version {theirs}, which this one cannot read: deploy one release")
             }
             Self::Unreadable => {
                 "the state of the last writer cannot be read: the group starts anew, and a strict quota waits for a window".into()

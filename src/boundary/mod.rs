@@ -330,7 +330,7 @@ impl Boundary {
         self.engine.stats(self.now(now))
     }
 
-    /// The state of one scope; zeros for an unknown handle.
+    /// The state of one scope; `Value::Nothing` for an unknown handle.
     pub fn scope_stats(&self, now: f64, scope: f64) -> Value {
         self.scope_stats_at(now, scope).map_or(Value::Nothing, |stats| Value::from(&stats))
     }

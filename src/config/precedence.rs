@@ -48,7 +48,7 @@ impl Typed {
         near
     }
 
-    /// The setting of this name; `None` if it is none of the pace.
+    /// The setting of this name; empty if the name is no setting of the pace.
     pub(super) fn named(setting: &str) -> Self {
         Self::where_key(|key| key == setting)
     }

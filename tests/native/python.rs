@@ -48,32 +48,25 @@ const WORDS: &[(&str, &str)] = &[
     ("in milliseconds", "in seconds"),
     ("Milliseconds", "Seconds"),
     ("milliseconds", "seconds"),
-    ("Whether and how `throttle.fetch` tries again.", "Whether and how the transports try again."),
-    ("`fetch` does not, and to send", "Clients do not by themselves, and to send"),
-    ("and `fetch` has no such limit either", "and clients have limits of their own"),
+    ("Whether and how `throttle.fetch` repeats requests.", "Whether and how the transports repeat requests."),
+    ("`fetch` does not, and sending", "Clients do not by themselves, and sending"),
+    ("`fetch` has no limit either", "Clients have limits of their own"),
     ("Whether `throttle.fetch` asks each host", "Whether the transports ask each host"),
     ("`rules` of autothrottle/robots", "`rules` of `autothrottle.robots`"),
-    ("perhaps as a promise", "perhaps awaitable"),
-    ("Each keeps its promise and its context in memory", "Each keeps its task and its context in memory"),
-    ("an object with onSend, onGood, onBad", "an object with on_send, on_good, on_bad"),
+    ("also as a promise", "also awaitable"),
+    ("Each keeps its promise and context in memory", "Each keeps its task and context in memory"),
     ("`FakeClock` of autothrottle/testing", "`FakeClock` of `autothrottle.testing`"),
     ("Helpers: `byHost`, `byEndpoint`", "Helpers: `by_host`, `by_endpoint`"),
     ("`byDomainHierarchy`, `addScope`", "`by_domain_hierarchy`, `add_scope`"),
-    ("(Shopify's and Discord's are in bodies: read a clone)", "(Shopify's and Discord's are in bodies)"),
+    ("as of Shopify and Discord: read a clone.", "as of Shopify and Discord."),
     ("`undefined`", "`None`"),
     ("`console.debug`", "the logger `autothrottle`"),
     ("`console.warn`", "`warnings.warn`"),
-    ("`addEventListener('warning', …)`", "`throttle.on(\"warning\", …)`"),
     ("With `redirects: 'throttle'`: the longest", "The longest"),
     ("Beyond it the redirect itself is the answer.", "Beyond it the next hop fails at once."),
     ("{ rate: 5 }", "rate=5"),
     ("{ defaults: rate=5 }", "defaults={\"rate\": 5}"),
     ("`'100/min'`", "`\"100/min\"`"),
-    (
-        "when the headers are there, or when the body was read",
-        "when the headers are there, or when the body was read",
-    ),
-    ("False: bad answers", "`False`: bad answers"),
     (
         "In `defaults` a function that makes one for each scope.",
         "In `defaults` a function of the scope's name.",
@@ -247,6 +240,11 @@ Snapshot: TypeAlias = Mapping[str, Any]
 
 #[test]
 fn pythons_types_are_the_table() {
+    let texts = table::TEXTS.iter().flat_map(|text| [text.about, text.when, text.because]);
+    let all = texts.collect::<String>() + "{ defaults: rate=5 }";
+    for (from, _) in WORDS {
+        assert!(all.contains(from), "no text says {from:?}");
+    }
     let mut code = String::from(HEAD);
     for &(section, class, about) in SECTIONS {
         let mut base = "TypedDict, total=False".to_string();

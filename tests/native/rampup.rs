@@ -79,7 +79,7 @@ fn our_own_hold_is_no_wall() {
     }
 }
 
-/// What `npm run bench:429` shows of real time. The second refusal came after eleven seconds: 18.9 s in all.
+/// In real time, when the second refusal came after eleven seconds, it took 18.9 s in all.
 #[test]
 fn sixty_pages_of_five_a_second_take_sixteen_seconds() {
     for latency in [20, 40, 80] {

@@ -90,7 +90,7 @@ class QueueFullError(ThrottleError):
     code = "ERR_QUEUE_FULL"
 
     def __init__(self) -> None:
-        super().__init__("as many requests wait as maxWaiting allows")
+        super().__init__("as many requests wait as max_waiting allows: send less, or pull work with map")
 
 
 class CostExceedsQuotaError(ThrottleError, ValueError):
@@ -186,7 +186,9 @@ class BodyNotReplayableError(ThrottleError):
     code = "ERR_BODY_NOT_REPLAYABLE"
 
     def __init__(self) -> None:
-        super().__init__("the request cannot be sent again: its body is a stream that was read")
+        super().__init__(
+            "the request cannot be sent again: its body is a stream that was read; give bytes or a text"
+        )
 
 
 class DisallowedError(ThrottleError):
@@ -231,4 +233,4 @@ class SharedError(ThrottleError):
     code = "ERR_SHARED_OFFLINE"
 
     def __init__(self) -> None:
-        super().__init__("the connection to the group is broken")
+        super().__init__("the connection to the group is broken, and offline is fail: check the connection")

@@ -368,13 +368,13 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
 
     warn_threshold: int
     """This many waiting requests cause one warning. A whole number from 1 to 100000000. Default 500. Each
-    keeps its promise and context in memory; ``throttle.map`` pulls work instead. The draft's number. Scrapy:
+    keeps its task and context in memory; ``throttle.map`` pulls work instead. The draft's number. Scrapy:
     DELAYED_REQUESTS_WARN_THRESHOLD.
     """
 
     retry: RetryOptions
-    """Whether and how ``throttle.fetch`` repeats requests. Default none. ``fetch`` does not, and sending
-    twice is your decision. Scrapy: RETRY_TIMES, RETRY_HTTP_CODES.
+    """Whether and how the transports repeat requests. Default none. Clients do not by themselves, and
+    sending twice is your decision. Scrapy: RETRY_TIMES, RETRY_HTTP_CODES.
     """
 
     clock: Clock
@@ -394,7 +394,7 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
 
     request_timeout: Seconds
     """Seconds from the send to the headers, after which a request has failed with ``timeout``. The wait
-    before the send does not count. Default none. ``fetch`` has no limit either. Scrapy: DOWNLOAD_TIMEOUT.
+    before the send does not count. Default none. Clients have limits of their own. Scrapy: DOWNLOAD_TIMEOUT.
     """
 
     robots: RobotsOptions
@@ -408,8 +408,8 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
     """
 
     get_scopes: GetScopes
-    """Names the scopes of a request: a name, names, or a map of scope to expected cost, also as a promise.
-    An exception rejects the request with a ``ManagerError``. Helpers: ``by_host``, ``by_endpoint``,
+    """Names the scopes of a request: a name, names, or a map of scope to expected cost, also awaitable. An
+    exception rejects the request with a ``ManagerError``. Helpers: ``by_host``, ``by_endpoint``,
     ``by_domain_hierarchy``, ``add_scope``. Default none. Servers limit by host. Scrapy: THROTTLING_MANAGER.
     """
 
@@ -430,9 +430,9 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
     """
 
     get_hints: GetHints
-    """Finds hints in bodies, as of Shopify and Discord: read a clone. The slot is kept until it has
-    answered. ``None``: the headers count. An exception rejects the request with a ``ManagerError``. Default
-    none. Bodies are yours.
+    """Finds hints in bodies, as of Shopify and Discord. The slot is kept until it has answered. ``None``:
+    the headers count. An exception rejects the request with a ``ManagerError``. Default none. Bodies are
+    yours.
     """
 
     redirect_max_delay: Seconds

@@ -47,7 +47,7 @@ class Shared:
         self,
         client: Any,
         name: str,
-        offline: Offline,
+        offline: Offline | None,
         *,
         members: int | None = None,
         owns_client: bool = False,
@@ -83,7 +83,7 @@ def shared(
     client: redis.Redis | redis.RedisCluster | redis.asyncio.Redis | redis.asyncio.RedisCluster,
     *,
     name: str,
-    offline: Offline = "divide",
+    offline: Offline | None = None,
     members: int | None = None,
 ) -> Shared:
     """What ``Throttle(shared=…)`` and ``ThreadThrottle(shared=…)`` take.
@@ -94,7 +94,8 @@ def shared(
     * ``name``: of the group; processes with the same name share their limits.
     * ``offline``: what happens when the connection to the others has been broken for five seconds.
       ``"divide"`` goes on alone with one part of every limit, by the number of processes that there were.
-      ``"wait"`` waits for the connection. ``"fail"`` rejects what waits with a ``SharedError``.
+      ``"wait"`` waits for the connection. ``"fail"`` rejects what waits with a ``SharedError``. Default:
+      ``"divide"`` for requests without a quota, ``"wait"`` for those with one.
     * ``members``: how many processes there are. A process that starts while the connection is broken needs it
       to go on alone; without it the process waits.
 
@@ -106,7 +107,7 @@ def shared(
         problems.append(Problem("shared.client", _CLIENT, described(client)))
     if not isinstance(name, str) or not name:
         problems.append(Problem("shared.name", "a name that is not empty", described(name)))
-    if offline not in ("divide", "wait", "fail"):
+    if offline not in (None, "divide", "wait", "fail"):
         problems.append(Problem("shared.offline", '"divide", "wait" or "fail"', described(offline)))
     if members is not None and (type(members) is not int or members < 1):
         problems.append(Problem("shared.members", "a whole number from 1", described(members)))

@@ -103,8 +103,9 @@ def test_a_member_tells_what_the_writer_knows() -> None:
 
 
 def test_offline_divides_waits_or_fails() -> None:
-    for offline in ("divide", "wait", "fail"):
-        world, first, second = pair(offline)
+    scopes = {**OPTIONS["scopes"], "budget": {"quota": 12, "window": 3000}}
+    for offline in (None, "divide", "wait", "fail"):
+        world, first, second = pair(offline, scopes=scopes)
         left: list[float] = []
         second.work = lambda _: left.append(world.now)  # noqa: B023
         first.kill()
@@ -114,10 +115,14 @@ def test_offline_divides_waits_or_fails() -> None:
             second.submit("gap")
         world.run(12_000)
         assert second.warnings == ["shared-offline"], offline
-        if offline == "divide":
+        if offline in (None, "divide"):
             # Two there were: half the pace.
             assert len(left) == 4
             assert min(gaps(left)) >= 299
+            # By default a quota is not divided.
+            second.submit("budget")
+            world.run(1000)
+            assert len(left) == (4 if offline is None else 5)
         else:
             assert left == []
         assert [type(error) for _, error in second.failed] == ([SharedError] * 4 if offline == "fail" else [])

@@ -300,7 +300,7 @@ def test_spiders_that_share_their_limits_say_a_name() -> None:
     way = {"THROTTLING_SHARED_REDIS": "redis://localhost/0", "THROTTLING_SHARED_NAME": "crawl"}
     options = read(way)
     assert (options.shared_url, options.shared_name) == ("redis://localhost/0", "crawl")
-    assert options.shared_offline == "divide"
+    assert options.shared_offline is None
     assert read({**way, "THROTTLING_SHARED_OFFLINE": "wait"}).shared_offline == "wait"
     assert (options.shared_members, read({**way, "THROTTLING_SHARED_MEMBERS": "3"}).shared_members) == (
         None,

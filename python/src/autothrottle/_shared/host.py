@@ -419,7 +419,7 @@ class SharedHost:
             return error
         if what == "denied":
             return self._denied or ConfigError(
-                [Problem("shared", "a way to the others that can work", more[0])]
+                [Problem("shared", "a connection that this process may use", more[0])]
             )
         return ValueError(more[0])
 

@@ -106,7 +106,7 @@ class Options:
     shared_url: str | None = None
     """THROTTLING_SHARED_REDIS, if spiders share their limits."""
     shared_name: str = ""
-    shared_offline: str = "divide"
+    shared_offline: str | None = None
     shared_members: int | None = None
     debug: bool = False
     by_address: bool = False
@@ -385,7 +385,7 @@ class _Reader:
         options = self._options
         options.shared_url = self._take("THROTTLING_SHARED_REDIS", read_url)
         options.shared_name = self._take("THROTTLING_SHARED_NAME", read_name, "")
-        options.shared_offline = self._take("THROTTLING_SHARED_OFFLINE", read_offline, "divide")
+        options.shared_offline = self._take("THROTTLING_SHARED_OFFLINE", read_offline)
         options.shared_members = self._take("THROTTLING_SHARED_MEMBERS", read_whole)
         if options.shared_url is None:
             for name in ("THROTTLING_SHARED_NAME", "THROTTLING_SHARED_OFFLINE", "THROTTLING_SHARED_MEMBERS"):

@@ -145,7 +145,7 @@ def make_engine(options: Options, clock: Clock) -> Any:
         raise ConfigError([Problem("THROTTLING_SHARED_REDIS", want, "another text")]) from None
     # What a process of another kind has to say as well.
     logger.debug("%s shares these options: %s", options.shared_name, json.dumps(options.engine))
-    offline: Offline = options.shared_offline  # type: ignore[assignment]
+    offline: Offline | None = options.shared_offline  # type: ignore[assignment]
     shared = Shared(client, options.shared_name, offline, members=options.shared_members, owns_client=True)
     return shared.open_host(options.engine, ReactorScheduler(clock))
 
