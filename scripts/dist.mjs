@@ -217,8 +217,13 @@ const SIMULATOR = `
     return inflate({ length: Number(length), base64 })
   }`
 
-/** All entries but for Workers', in CommonJS: the module is the file beside. */
+/**
+ * All entries but for Workers', in CommonJS: the module is the file beside. What is longer than gzip looks
+ * back comes without blanks. A shorter one lies beside its ES module in the package, and costs little there
+ * as long as both are written alike.
+ */
 async function commonJs() {
+  const { target } = COMMON
   const { build: bundle, transform } = await import('esbuild')
   const entries = [...Object.keys(BRINGING), ...PLAIN]
   const plugin = {
@@ -243,8 +248,10 @@ async function commonJs() {
     plugins: [plugin, whole],
   })
   mkdirSync(`${dist}/cjs`, { recursive: true })
-  for (const { path, text } of outputFiles)
-    writeFileSync(path, (await transform(text, { format: 'cjs', target: 'es2022' })).code)
+  for (const { path, text } of outputFiles) {
+    const minifyWhitespace = text.length > 32_000
+    writeFileSync(path, (await transform(text, { format: 'cjs', target, minifyWhitespace })).code)
+  }
   writeFileSync(`${dist}/cjs/package.json`, '{ "type": "commonjs" }\n')
 }
 

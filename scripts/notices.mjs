@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { capture, root } from './lib.mjs'
 
 /** What travels in `dist/bin.js`, and fflate's inflate in the entries. */
-const PACKAGES = ['entities', 'fflate', 'parse5', 'robots-parser']
+const PACKAGES = ['entities', 'fflate', 'htmlparser2', 'robots-parser']
 
 /** What is linked, and the page about it. */
 export function notices() {

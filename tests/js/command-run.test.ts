@@ -9,6 +9,7 @@ import { FakeClock } from 'autothrottle/testing'
 import { receive } from '../../js/command/body.js'
 import { crawl } from '../../js/command/crawl.js'
 import { get } from '../../js/command/get.js'
+import { readingOf } from '../../js/command/links.js'
 import type { Run } from '../../js/command/run.js'
 import { readArguments } from '../../js/command/usage.mjs'
 
@@ -161,6 +162,44 @@ test('a Location in UTF-8, whose bytes come as letters, leads to its page', asyn
   }
   const { codes } = await run('crawl', ['https://a.example/'], web)
   assert.deepEqual(codes, { 'https://a.example/': 302, 'https://a.example/z%C3%BCrich': 200 })
+})
+
+test('links are those of tags: odd pages, in one piece and byte by byte', () => {
+  const pages: [page: string, paths: string][] = [
+    [
+      `<A HREF=a/>1</A><a href='b&amp;c=&#x41;&copy=1' href=no>2</a><area href="d&eacute;">`,
+      'a/ b&c=A&copy=1 d%C3%A9',
+    ],
+    ['<p title="<a href=no>" / <a href=a><b></p></i><a\nhref\n=\nb>', 'b'],
+    ['<a href><a =href=no><a href=c#d><base target=x><base href=e/><base href=no/><a href=f>', ' c e/f'],
+    ['<!-- <a href=no> --><!--> <a href=a> <!-- --!><a href=b><!x <a href=c><?x <a href=d>', 'a b'],
+    ['<script>"<a href=no></a>"</script><style><a href=no></style><title><a href=no></title><a href=a>', 'a'],
+    ['<textarea><a href=no></textarea><xmp><a href=no></xmp><iframe><a href=no></iframe><a href=a>', 'a'],
+    ['<noscript><style><a href=no></noscript><noembed><a href=no></noembed><a href=a>', 'a'],
+    ['<template><template></template><a href=no></template></template><a href=a>', 'a'],
+    ['<svg><style/><script/><a href=a></svg><style/><a href=no></style><math/><title><a href=no>', 'a'],
+    ['<scripts><a href=a></scripts><plaintext><a href=no></plaintext><a href=no>', 'a'],
+    // A browser takes the first two for text, and the third for a link.
+    ['<script><!-- <script></script><a href=a> --></script></b title="><a href=b>">', 'a b'],
+    ['<svg><![CDATA[<a href=no>]]></svg><![CDATA[<a href=no>]]><a href=a>', 'a'],
+  ]
+  const base = new URL('https://a.example/x/')
+  for (const [page, paths] of pages)
+    for (const size of [1, page.length]) {
+      const reading = readingOf('text/html', base)!
+      for (let at = 0; at < page.length; at += size) reading.write(Buffer.from(page.slice(at, at + size)))
+      const found = [...reading.end().urls].map(({ href }) => href.slice(base.href.length))
+      assert.deepEqual(found, paths.split(' '), page)
+    }
+})
+
+test('a page with a hundred thousand open tags is read as fast as others: a stack of them takes minutes', () => {
+  const reading = readingOf('text/html', new URL('https://a.example/'))!
+  const opened = Buffer.from('<svg><template><b>'.repeat(1000))
+  for (let part = 0; part < 100; part++) reading.write(opened)
+  reading.write(Buffer.from('</template></svg>'.repeat(100_000)))
+  reading.write(Buffer.from('<a href=a>'))
+  assert.deepEqual([...reading.end().urls].map(String), ['https://a.example/a'])
 })
 
 test('one page that drops its connection costs one step of backoff, not four', async () => {
