@@ -63,9 +63,9 @@ export interface Wait {
 
 /**
  * What became of a request: `over`; over since the server asks for `too-long` a wait; over although it should
- * be sent `again`, since it cannot be repeated; or what its next attempt waits for.
+ * be sent again, since it is `unrepeatable`; or what its next attempt waits for.
  */
-export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
+export type Verdict = 'over' | 'too-long' | 'unrepeatable' | Promise<Permit>
 
 const NO_OUTCOME: Outcome = {}
 /** Scopes of which is known that they have several budgets. */
@@ -542,7 +542,8 @@ export class Desk {
     else if (again) this.#begin(again, now)
     else this.driver.changed(told === NO_OUTCOME ? now : undefined)
     if (failure) throw failure.error
-    return again?.permit ?? (settled === 'unknown' ? 'over' : settled)
+    if (settled === 'again') return again?.permit ?? 'unrepeatable'
+    return settled === 'unknown' ? 'over' : settled
   }
 
   #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {

@@ -284,7 +284,7 @@ export class Fetcher {
     const { permit, response, outcome } = attempt
     const verdict = this.#desk.retry(permit, outcome, this.#waitOf(call), retry.isRepeatable)
     if (verdict === 'over') return undefined
-    if (verdict === 'again') throw new BodyNotReplayableError()
+    if (verdict === 'unrepeatable') throw new BodyNotReplayableError()
     if (verdict === 'too-long') {
       const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#settings.retry ?? {}
       throw new RetryAfterTooLongError(this.#desk.askedMs, maxRetryAfter, response!)

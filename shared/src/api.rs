@@ -25,8 +25,6 @@ pub struct Settings {
     /// What to do when no deciding process can be heard. `None`: [`Offline::Divide`] for requests whose
     /// scopes have no quota, [`Offline::Wait`] for the others.
     pub offline: Option<Offline>,
-    /// After so long without a leader `offline` counts.
-    pub patience: Span,
     /// How many processes there are, for one that starts alone and never heard of the others.
     pub members: Option<u32>,
     /// Each process that lives hears at once that another one leads (a socket): one that tells no story then
@@ -200,7 +198,7 @@ pub enum Effect {
         /// What the next leader is to be given.
         store: Option<Vec<u8>>,
     },
-    /// Give the lease back, and store `store`. Answers: `Released`, `Failed`.
+    /// Give the lease back, and store `store`. Any answer ends the question.
     Release {
         /// Of the answer.
         op: Op,

@@ -24,6 +24,8 @@ use crate::{
     member::Kept,
 };
 
+/// A process that hears no leader for so long is offline.
+const PATIENCE: Span = Span::from_micros(5_000_000);
 /// So soon what is new is said.
 pub(crate) const SOON: Span = Span::from_micros(20_000);
 
@@ -131,7 +133,7 @@ impl Shared {
                     && lease.epoch == epoch
                     && to != self.id
                 {
-                    leader.set_aside(self.now, to, true);
+                    leader.suspend(self.now, to, true);
                 }
             }
             Input::Vacant { ended } => {
@@ -184,7 +186,7 @@ impl Shared {
             self.check_loop();
         } else {
             let silent = self.now.since(self.way.heard_at);
-            if silent >= self.settings.patience {
+            if silent >= PATIENCE {
                 self.go_offline();
             }
             if silent < lease {
@@ -274,7 +276,7 @@ impl Shared {
 
     pub(crate) fn compete(&mut self) {
         let is_deaf = self.way.deaf_until.is_some_and(|until| until > self.now);
-        let late = part(self.lease_span(), 1);
+        let late = self.lease_span();
         let is_asked = self.way.competing.is_some_and(|(_, at)| self.now.since(at) < late + late);
         if is_deaf || is_asked || self.lease().is_some() {
             return;

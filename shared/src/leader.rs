@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use autothrottle::{
     Boundary, Config, ConfigError, Instant, Span, Value,
-    boundary::{Outcome, Settled},
+    boundary::{Outcome, STRIDE, Settled, told},
 };
 
 use crate::{
@@ -426,8 +426,8 @@ impl Leader {
         let Some(held) = self.held(from, id, attempt) else { return };
         let (ticket, what) = (held.ticket, held.what.clone());
         let mut numbers: Vec<f64> = told.iter().map(|number| number.0).collect();
-        let latency = numbers.get(1).copied().unwrap_or(f64::NAN);
-        for record in numbers.iter_mut().skip(11).step_by(7) {
+        let latency = numbers.get(told::LATENCY).copied().unwrap_or(f64::NAN);
+        for record in numbers.iter_mut().skip(told::SCOPES).step_by(STRIDE) {
             let name = what.names.get(*record as usize).map_or("", String::as_str);
             *record = self.engine.intern(name);
         }
@@ -484,7 +484,7 @@ impl Leader {
 
     /// It is silent: it gets no grant until it says everything again. What it has in flight stays, but where
     /// it is known that the last grants were lost.
-    pub fn set_aside(&mut self, now: Instant, id: MemberId, is_unheard: bool) {
+    pub fn suspend(&mut self, now: Instant, id: MemberId, is_unheard: bool) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.session = 0;
         let unheard = if is_unheard { core::mem::take(&mut peer.unheard) } else { Vec::new() };

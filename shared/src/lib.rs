@@ -26,6 +26,23 @@
 //! * What the leader says [to all](Effect::ToAll) and [to the leader](Effect::ToLeader) comes back to it: so
 //!   it knows whether others hear it, and whether it hears.
 //! * At most one process holds the lease of an epoch; epochs grow, and one that is won is above `above`.
+//!
+//! # The files
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `api`, `machine` | types of a host; one process, as its host sees it |
+//! | `group` | who leads, and what becomes of silence |
+//! | `member` | this process's requests, and what the leader must hear of them |
+//! | `leader`, `peer`, `grants` | the engine that decides; a member as it knows it; who may leave now |
+//! | `collect`, `takeover` | a new leader listens first; what members tell it |
+//! | `aside` | strict quotas: units that a stored snapshot reserves |
+//! | `offline` | a process that goes on alone with its part |
+//! | `incoming`, `outgoing`, `sends` | frames in; what a leader says; frames out |
+//! | `frame`, `codec` | frames as bytes |
+//! | `status`, `messages` | what people see, and the sentences of warnings |
+//! | `clock`, `names`, `few` | another process's clock; scopes as numbers; a small map |
+//! | `store` | the scripts of Redis |
 
 mod api;
 mod aside;
@@ -36,19 +53,19 @@ mod few;
 mod frame;
 mod grants;
 mod group;
-mod heard;
+mod incoming;
 mod leader;
 mod machine;
 mod member;
+mod messages;
 mod names;
 mod offline;
+mod outgoing;
 mod peer;
-mod says;
 mod sends;
-mod shown;
+mod status;
 pub mod store;
-mod stories;
-mod words;
+mod takeover;
 
 pub use api::{
     Ask, Cause, Effect, Epoch, Input, MemberId, Offline, Op, Order, Refusal, Role, Settings, Settlement,

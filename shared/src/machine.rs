@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use autothrottle::{
-    Boundary, Config, ConfigError, Instant, LONGEST_MS, Rng, Robots, Span, Value,
+    Boundary, Config, ConfigError, Instant, LONGEST_MS, Rng, Robots, Span, Value, boundary,
     boundary::{Outcome, Settled},
 };
 
@@ -13,7 +13,7 @@ use crate::{
     collect::Collecting,
     frame::{self, LONGEST_NAME, MOST_NAMES},
     leader::Leader,
-    member::{AGAIN, Kept, Member},
+    member::{Kept, Member},
 };
 
 /// One process of a group: member always, leader while it holds the lease.
@@ -225,8 +225,11 @@ impl Shared {
         }
         self.is_dirty = true;
         let (settled, asked_ms, told) = self.judge.digest_told(outcome);
-        let is_lazy = told.len() == 4;
-        let again = told.get(AGAIN).filter(|delay| !delay.is_nan()).map(|&delay| Span::from_millis(delay));
+        let is_lazy = told.len() == boundary::told::PLAIN;
+        let again = told
+            .get(boundary::told::DELAY)
+            .filter(|delay| !delay.is_nan())
+            .map(|&delay| Span::from_millis(delay));
         let told = told.into_iter().map(|number| Number(finite(number))).collect();
         // What ended well says little; a slot that a request waits for is another thing.
         let is_far =

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use autothrottle::{Instant, Span};
+use autothrottle::{Instant, Span, boundary};
 
 use crate::{
     api::{self, Epoch, Order, Refusal, Ticket},
@@ -33,9 +33,6 @@ const USED: Span = Span::from_micros(20_000);
 const MOST_USED: u32 = 64;
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
 const MOST_FACTS: usize = 20_000;
-
-/// Where the delay of the next attempt stands in what the engine hears.
-pub const AGAIN: usize = 4;
 
 #[derive(Clone, Debug)]
 struct Pending {
@@ -184,7 +181,7 @@ impl Member {
         self.act(by, Act::Done { seq, id, attempt, told: told.clone(), late, next });
         let mut told = told;
         // A process that hears it later hears of the next attempt as of a request that waits.
-        if let Some(delay) = told.get_mut(AGAIN) {
+        if let Some(delay) = told.get_mut(boundary::told::DELAY) {
             *delay = Number(f64::NAN);
         }
         self.note(sent, Fact::Done(seq, flight, told));

@@ -74,12 +74,13 @@ impl Boundary {
     }
 
     /// What [`Boundary::settle`] would answer for a request that is in flight in another engine with the same
-    /// settings. With it the outcome, in numbers for that engine. This engine stays as it is.
+    /// settings; the milliseconds that the server asked to wait, NaN for none; and the outcome in numbers for
+    /// [`Boundary::settle_told`] of that engine. This engine stays as it is.
     ///
-    /// What is answered (the place in [`Settled`]); the milliseconds that the server asked to wait, NaN for
-    /// none; then what goes to that engine: the flags, the milliseconds until the next attempt, the five of
-    /// [`Outcome::hint`], and [`Outcome::said_ms`].
-    pub fn digest(&self, outcome: &Outcome) -> [f64; 10] {
+    /// The numbers are the answer, the latency, the cost and the flags. If there is more to say, they go on
+    /// with the delay of the next attempt, the five of [`Outcome::hint`], and [`Outcome::said_ms`]. Then come
+    /// records of single scopes, [`STRIDE`](super::STRIDE) numbers each, whose first is a scope of this engine.
+    pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
         let heard = outcome.heard().unwrap_or_default();
         let verdict = self.verdict(outcome, Some(&heard));
         let Heard { hint, asked, .. } = heard;
@@ -101,29 +102,16 @@ impl Boundary {
         let left = hint.told.left;
         let (left, reset) = (left.map_or(f64::NAN, |(left, _)| left.units()), ms(left.map(|left| left.1)));
         let (pace, window) = (ms(hint.told.pace), ms(hint.told.window));
-        let (settled, asked) = (f64::from(settled as u8), ms(asked.map(|(asked, _)| asked)));
-        [settled, asked, bits, delay, ms(hint.hold), left, reset, pace, window, ms(hint.asked)]
-    }
-
-    /// The same as what is answered, the milliseconds that the server asked to wait, and the numbers for
-    /// [`Boundary::settle_told`]. The records of single scopes, [`STRIDE`](super::STRIDE) numbers each, begin
-    /// at the twelfth; the first number of each is its scope's handle here.
-    pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
-        let [settled, asked_ms, bits, ref rest @ ..] = self.digest(outcome);
-        let mut told = vec![outcome.answer, outcome.latency_ms, outcome.cost, bits];
-        if !outcome.scopes.is_empty() || rest.iter().any(|number| !number.is_nan()) {
-            told.extend(rest);
-            told.extend(outcome.scopes);
+        let more = [delay, ms(hint.hold), left, reset, pace, window, ms(hint.asked)];
+        let mut numbers = vec![outcome.answer, outcome.latency_ms, outcome.cost, bits];
+        if !outcome.scopes.is_empty() || more.iter().any(|number| !number.is_nan()) {
+            numbers.extend(more);
+            numbers.extend(outcome.scopes);
         }
-        let settled = match settled {
-            1.0 => Settled::Over,
-            2.0 => Settled::Again,
-            _ => Settled::TooLong,
-        };
-        (settled, asked_ms, told)
+        (settled, ms(asked.map(|(asked, _)| asked)), numbers)
     }
 
-    /// [`Boundary::settle`] with what the [`digest`](Boundary::digest_told) of another engine says.
+    /// [`Boundary::settle`] with what [`Boundary::digest_told`] of another engine says.
     pub fn settle_told(&mut self, now: f64, ticket: f64, told: &[f64]) -> Settled {
         let [answer, latency_ms, cost, bits, ref rest @ ..] = *told else { return Settled::Unknown };
         let more: Vec<f64> = iter::once(f64::NAN).chain(rest.iter().copied()).collect();

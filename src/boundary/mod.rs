@@ -15,7 +15,7 @@ mod elsewhere;
 pub mod nanos;
 mod outcome;
 
-pub use outcome::{Outcome, STRIDE, Settled, flags, push_field};
+pub use outcome::{Outcome, STRIDE, Settled, flags, push_field, told};
 
 use outcome::context;
 

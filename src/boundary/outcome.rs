@@ -17,6 +17,18 @@ use crate::{
 /// Numbers that one scope takes in [`Outcome::scopes`].
 pub const STRIDE: usize = 7;
 
+/// Places among the numbers of [`Boundary::digest_told`](super::Boundary::digest_told).
+pub mod told {
+    /// The milliseconds from send to answer.
+    pub const LATENCY: usize = 1;
+    /// The count of numbers of a plain answer.
+    pub const PLAIN: usize = 4;
+    /// The milliseconds until the next attempt.
+    pub const DELAY: usize = 4;
+    /// The first record of a single scope.
+    pub const SCOPES: usize = 11;
+}
+
 /// Bits of [`Outcome::flags`].
 pub mod flags {
     /// The latency does not move `AutoThrottle`'s delay.
@@ -36,7 +48,7 @@ pub mod flags {
     /// [`super::Outcome::scopes`] names whom it concerns: a scope that it names counts it as bad, unless the
     /// entry has only a cost or units left; the others ignore a refusal.
     pub const NAMED_ONLY: u32 = 1 << 7;
-    /// The hints were read by another engine ([`super::Boundary::digest`]): [`super::Outcome::hint`] holds
+    /// The hints were read by another engine ([`super::Boundary::digest_told`]): [`super::Outcome::hint`] holds
     /// the milliseconds between two sends in place of the units per window, and
     /// [`super::Outcome::said_ms`] counts.
     pub const DIGESTED: u32 = 1 << 8;

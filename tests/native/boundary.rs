@@ -325,10 +325,10 @@ impl<'a> Player<'a> {
         }
         let outcome = Outcome::new(answer, latency_ms, cost, how).with(&lines, &more);
         let before = (self.boundary.waiting(), self.boundary.in_flight());
-        let [judged, asked_ms, ..] = self.boundary.digest(&outcome);
+        let (judged, asked_ms, _) = self.boundary.digest_told(&outcome);
         let settled = self.boundary.settle(now, ticket, &outcome);
         if settled != Settled::Unknown {
-            assert_eq!(judged, f64::from(settled as u8), "judged elsewhere as here");
+            assert_eq!(judged, settled, "judged elsewhere as here");
             assert_eq!(asked_ms.to_bits(), self.boundary.asked_ms().to_bits());
         }
         let after = (self.boundary.waiting(), self.boundary.in_flight());

@@ -191,12 +191,10 @@ fn a_digest_says_to_another_engine_what_the_lines_say() {
             {
                 let outcome = Outcome { lines, wall_ms: 1.8e12, ..Outcome::new(status, 50.0, 2.0, flags) };
                 let ((mut read, ticket), (mut told, _)) = (make(), make());
-                let [settled, asked, how, rest @ ..] = told.digest(&outcome);
-                let more: Vec<f64> = [f64::NAN].into_iter().chain(rest).collect();
-                let digested = Outcome::new(status, 50.0, 2.0, how as u32).with("", &more);
-                assert_eq!(read.settle(1080.0, ticket, &outcome) as u32 as f64, settled, "{lines} {status}");
+                let (settled, asked, numbers) = told.digest_told(&outcome);
+                assert_eq!(read.settle(1080.0, ticket, &outcome), settled, "{lines} {status}");
                 assert_eq!(read.asked_ms().to_bits(), asked.to_bits(), "{lines} {status}");
-                told.settle(1080.0, ticket, &digested);
+                told.settle_told(1080.0, ticket, &numbers);
                 let state = |boundary: &Boundary| {
                     format!("{:?} {:?}", boundary.stats(1080.0), boundary.snapshot(1080.0, f64::NAN))
                 };

@@ -35,9 +35,6 @@ use crate::{
     way::{By, Way},
 };
 
-/// The connection may be broken for so long before `offline` counts.
-#[cfg(feature = "_shared")]
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Says when a request may leave. Cheap to clone: all clones are one throttle.
 #[derive(Clone)]
@@ -174,7 +171,6 @@ impl Throttle {
         let settings = Settings {
             lease: span(LEASE),
             offline: joins.offline,
-            patience: span(PATIENCE),
             members: joins.members,
             prompt: false,
             keep_every: Span::ZERO,

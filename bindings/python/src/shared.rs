@@ -26,9 +26,6 @@ use crate::{
     value,
 };
 
-/// The way may be broken for so long before `offline` counts.
-const PATIENCE_MS: f64 = 5000.0;
-
 /// One process of a group.
 #[pyclass(frozen, module = "autothrottle._native")]
 pub struct Shared(Mutex<(autothrottle_shared::Shared, Names)>);
@@ -58,7 +55,6 @@ impl Shared {
         let settings = Settings {
             lease: Span::from_millis(lease.span()),
             offline,
-            patience: Span::from_millis(PATIENCE_MS),
             members,
             prompt: false,
             keep_every: Span::ZERO,

@@ -65,7 +65,6 @@ impl WasmShared {
         let settings = Settings {
             lease: Span::from_millis(lease_ms),
             offline: usize::try_from(offline).ok().and_then(|place| OFFLINE.get(place).copied()),
-            patience: Span::from_millis(PATIENCE_MS),
             members: (members >= 1.0).then_some(members as u32),
             prompt,
             keep_every: Span::from_millis(keep_ms),
@@ -361,8 +360,6 @@ const RECORDS: usize = 7;
 const OFFLINE: [Offline; 3] = [Offline::Divide, Offline::Wait, Offline::Fail];
 /// Why a request is refused whose scope was forgotten.
 const UNKNOWN: &str = "the request names no scope that is known";
-/// The way may be broken for so long before `offline` counts.
-const PATIENCE_MS: f64 = 5000.0;
 
 impl WasmShared {
     /// What no clock says is no news: time stands still.

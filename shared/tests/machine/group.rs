@@ -36,7 +36,6 @@ pub fn settings() -> Settings {
     Settings {
         lease: Span::from_micros(LEASE),
         offline: Some(Offline::Wait),
-        patience: Span::from_micros(5_000_000),
         members: None,
         prompt: false,
         keep_every: Span::ZERO,

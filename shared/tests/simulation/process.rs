@@ -81,7 +81,6 @@ impl Process {
         let settings = Settings {
             lease: Span::from_micros(LEASE),
             offline: plan.offline,
-            patience: Span::from_millis(5000.0),
             members: plan.members,
             prompt: false,
             keep_every: Span::ZERO,

@@ -98,7 +98,7 @@ impl Leader {
             if silent.micros() > 2 * lease.micros() {
                 self.lose(now, id);
             } else if silent > lease {
-                self.set_aside(now, id, false);
+                self.suspend(now, id, false);
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     group::SOON,
     machine::{Shared, State},
     member::Kept,
-    shown::differences,
+    status::differences,
 };
 
 /// An epoch that is so much farther is a lie.
