@@ -79,7 +79,7 @@ impl Boundary {
     ///
     /// The numbers are the answer, the latency, the cost and the flags. If there is more to say, they go on
     /// with the delay of the next attempt, the five of [`Outcome::hint`], and [`Outcome::said_ms`]. Then come
-    /// records of single scopes, [`STRIDE`](super::STRIDE) numbers each, whose first is a scope of this engine.
+    /// records of single scopes, [`STRIDE`](super::STRIDE) numbers each. A record begins with its scope here.
     pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
         let heard = outcome.heard().unwrap_or_default();
         let verdict = self.verdict(outcome, Some(&heard));

@@ -48,7 +48,7 @@ pub mod flags {
     /// [`super::Outcome::scopes`] names whom it concerns: a scope that it names counts it as bad, unless the
     /// entry has only a cost or units left; the others ignore a refusal.
     pub const NAMED_ONLY: u32 = 1 << 7;
-    /// The hints were read by another engine ([`super::Boundary::digest_told`]): [`super::Outcome::hint`] holds
+    /// The hints were read by another engine (`Boundary::digest_told`): [`super::Outcome::hint`] holds
     /// the milliseconds between two sends in place of the units per window, and
     /// [`super::Outcome::said_ms`] counts.
     pub const DIGESTED: u32 = 1 << 8;
