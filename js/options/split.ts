@@ -39,6 +39,7 @@ export function splitOptions(options: ThrottleOptions) {
     const others = problemsOf(() => new Engine(engineOptions)[Symbol.dispose]())
     throw new ConfigError([...problems, ...others])
   }
+  // All that was typed, as a type without what only the engine reads.
   const driverOptions: Omit<ThrottleOptions, Exclude<keyof EngineOptions, 'retry'>> = options
   return { engineOptions, driverOptions }
 }

@@ -11,7 +11,7 @@ use crate::{
     time::{Instant, Span},
 };
 
-/// What a refusal is that comes as another status.
+/// A 403 that refuses the pace counts as this status.
 const TOO_MANY: u16 = 429;
 const TOO_MANY_SHOPIFY: u16 = 430;
 
