@@ -18,9 +18,9 @@ const SECTIONS = [
   ['Options of one request', 'core/requests', ['RequestOptions', 'FetchOptions', 'RunOptions']],
   ['Options of `map`', 'core/map', ['MapOptions']],
   ['`throttle.peek(url)`', 'wasm/types', ['Peek']],
-  ['`throttle.stats()`', 'wasm/types', ['Stats']],
-  ['Statistics of a scope', 'wasm/types', ['ScopeStats']],
-  ['Of one budget: `stats.budgets[name]`', 'wasm/types', ['BudgetStats']],
+  ['`throttle.stats()`', 'wasm/generated', ['Stats']],
+  ['Statistics of a scope', 'wasm/generated', ['ScopeStats']],
+  ['Of one budget: `stats.budgets[name]`', 'wasm/generated', ['BudgetStats']],
   [
     'Rules for scopes',
     'scopes/hooks',

@@ -52,10 +52,11 @@ export async function build({ withComponent = true } = {}) {
       await inline(name, module)
     })
   await renew(`${root}/pkg/inflate.js`, all, inflater)
-  const options = `${root}/js/options/generated.ts`
-  await renew(options, all, () =>
-    step('types of the options', () => run('cargo', ['xtask', 'options', options])),
-  )
+  for (const [what, file] of [
+    ['options', `${root}/js/options/generated.ts`],
+    ['records', `${root}/js/wasm/generated.ts`],
+  ])
+    await renew(file, all, () => step(`types: ${what}`, () => run('cargo', ['xtask', what, file])))
   storeScripts()
   provenance()
   await makeDist()

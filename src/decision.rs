@@ -1,6 +1,6 @@
 //! The engine's three answers, and the verdicts of scopes that they are made of.
 
-use crate::{slab::handle, time::Instant};
+use crate::{record::words, slab::handle, time::Instant};
 
 /// What the driver should do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,64 +42,31 @@ handle!(
     Ticket
 );
 
-/// Why a request waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// The scope or the throttle is paused.
-    Paused,
-    /// All places of the whole throttle are taken.
-    Global,
-    /// All slots of the scope are taken.
-    Concurrency,
-    /// The scope's delay since its last send.
-    Delay,
-    /// The longer delay after bad answers.
-    Backoff,
-    /// What robots.txt asks for.
-    CrawlDelay,
-    /// The delay of the slot that is next.
-    SlotDelay,
-    /// A hold: `scope.hold`, or the server's `Retry-After`.
-    Hold,
-    /// Not enough of a quota is left, of ours or of the server's.
-    Quota,
-    /// The request's own delay.
-    RequestDelay,
-    /// The scope's rate: the next of its evenly spaced sends.
-    Rate,
-}
-
-impl Reason {
-    /// Every reason, in the order of their numbers at the boundary.
-    pub const ALL: [Self; 11] = [
-        Self::Paused,
-        Self::Global,
-        Self::Concurrency,
-        Self::Delay,
-        Self::Backoff,
-        Self::CrawlDelay,
-        Self::SlotDelay,
-        Self::Hold,
-        Self::Quota,
-        Self::RequestDelay,
-        Self::Rate,
-    ];
-
-    /// The word that users see.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Paused => "paused",
-            Self::Global => "global",
-            Self::Concurrency => "concurrency",
-            Self::Delay => "delay",
-            Self::Backoff => "backoff",
-            Self::CrawlDelay => "crawl-delay",
-            Self::SlotDelay => "slot-delay",
-            Self::Hold => "hold",
-            Self::Quota => "quota",
-            Self::RequestDelay => "request-delay",
-            Self::Rate => "rate",
-        }
+words! {
+    /// Why a request waits.
+    pub enum Reason {
+        /// The scope or the throttle is paused.
+        Paused = "paused",
+        /// All places of the whole throttle are taken.
+        Global = "global",
+        /// All slots of the scope are taken.
+        Concurrency = "concurrency",
+        /// The scope's delay since its last send.
+        Delay = "delay",
+        /// The longer delay after bad answers.
+        Backoff = "backoff",
+        /// What robots.txt asks for.
+        CrawlDelay = "crawl-delay",
+        /// The delay of the slot that is next.
+        SlotDelay = "slot-delay",
+        /// A hold: `scope.hold`, or the server's `Retry-After`.
+        Hold = "hold",
+        /// Not enough of a quota is left, of ours or of the server's.
+        Quota = "quota",
+        /// The request's own delay.
+        RequestDelay = "request-delay",
+        /// The scope's rate: the next of its evenly spaced sends.
+        Rate = "rate",
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     headers::Hints,
     policy::{quota::Cost, server::QuotaReport},
+    record::words,
     time::Span,
 };
 
@@ -38,18 +39,14 @@ pub enum Answer {
     Ignored,
 }
 
-/// Why no response came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The connection failed.
-    Connection,
-    /// It took too long.
-    Timeout,
-}
-
-impl Failure {
-    /// Every kind, with the word that settings use.
-    pub const ALL: [(Self, &'static str); 2] = [(Self::Timeout, "timeout"), (Self::Connection, "connection")];
+words! {
+    /// Why no response came.
+    pub enum Failure {
+        /// The connection failed.
+        Connection = "connection",
+        /// It took too long.
+        Timeout = "timeout",
+    }
 }
 
 /// What a server asked for, in spans.

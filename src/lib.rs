@@ -62,6 +62,7 @@ mod observe;
 mod policies;
 pub mod policy;
 mod queue;
+pub mod record;
 mod rng;
 mod scope;
 pub mod simulate;
@@ -79,7 +80,10 @@ pub use engine::{Engine, Peek, Request, Robots};
 pub use error::{ConfigError, Problem, SubmitError};
 pub use feedback::{Answer, Failure, Feedback, Hint};
 pub use headers::Hints;
-pub use observe::{BudgetStats, Diagnostic, Effective, Notice, Pace, ScopeStats, Stats, Watch};
+pub use observe::{
+    BudgetStats, Diagnostic, Effective, Heard, Held, Notice, Pace, ScopeStats, Several, SharedStats, Shares,
+    Stall, Stats, Watch,
+};
 pub use policies::Memory;
 pub use policy::quota::Cost;
 pub use rng::{Draw, Rng};

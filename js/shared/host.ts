@@ -17,8 +17,9 @@ import type { WarningEvent } from '../core/events.js'
 import type { Host, HostContext, HostListener } from '../core/host.js'
 import type { ScopeOptions } from '../options/options.js'
 import { brokenOff, Engine, IDLE, WAIT } from '../wasm/engine.js'
+import { ROBOTS, SETTLED } from '../wasm/generated.js'
 import { loadShared, type WasmShared } from '../wasm/load/shared.js'
-import { costsOf, NO_MORE, numbers, numbersOf, ROBOTS_OUTCOMES, SETTLED } from '../wasm/numbers.js'
+import { costsOf, NO_MORE, numbers, numbersOf } from '../wasm/numbers.js'
 import type {
   Notice,
   Outcome,
@@ -238,7 +239,7 @@ export class SharedHost implements Host {
 
   crawlDelay(now: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
     this.#soon()
-    return ROBOTS_OUTCOMES[this.#machine.crawl_delay(now, scope, delayMs ?? Number.NaN)]!
+    return ROBOTS[this.#machine.crawl_delay(now, scope, delayMs ?? Number.NaN)]!
   }
 
   hold(now: number, scope: ScopeHandle, ms: number): void {

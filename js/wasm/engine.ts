@@ -24,8 +24,9 @@ import {
   withProblems,
 } from '../base/errors.js'
 import type { EngineOptions, ScopeOptions } from '../options/options.js'
+import { ROBOTS, SETTLED } from './generated.js'
 import { prepare, WasmEngine } from './load/load.js'
-import { costsOf, NO_OUTCOME, numbers, numbersOf, ROBOTS_OUTCOMES, SETTLED, UNKNOWN } from './numbers.js'
+import { costsOf, NO_OUTCOME, numbers, numbersOf, UNKNOWN } from './numbers.js'
 import type {
   Notice,
   Outcome,
@@ -280,7 +281,7 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
    * afterwards.
    */
   crawlDelay(nowMs: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
-    return ROBOTS_OUTCOMES[raw(this).crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
+    return ROBOTS[raw(this).crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
   }
 
   /** When a request could leave as things stand, and why not now. It changes no state. */

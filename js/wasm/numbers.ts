@@ -7,18 +7,12 @@
 import { failureOfRequest } from '../answers/failures.js'
 import { hintLines, type SomeHints, unitsOf } from '../answers/headers.js'
 import { isObject, keysOf, notOneOf, shown, wrong } from '../base/checks.js'
-import type { Outcome, RobotsOutcome, ScopeOutcome, Settled, Ticket } from './types.js'
+import type { Outcome, ScopeOutcome, Ticket } from './types.js'
 
 /** What is unknown. */
 export const UNKNOWN = Number.NaN
 
 export const NO_OUTCOME: Outcome = {}
-
-/** What became of a request, by its number. */
-export const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
-
-/** What became of a robots.txt's wish. */
-export const ROBOTS_OUTCOMES: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
 
 /** Bits of an outcome, beside those of `unitsOf`: see `flags` in `src/boundary/outcome.rs`. */
 const KEEP_DELAY = 1

@@ -1,29 +1,18 @@
 /**
- * What goes into the engine and comes out of it, as types. See `ARCHITECTURE.md` for the words.
+ * What goes into the engine, as types; what comes out is generated. See `ARCHITECTURE.md` for the words.
  */
 
 import type { HeadersLike, SomeHints } from '../answers/headers.js'
 import type { HeaderMap } from '../options/options.js'
+import type { Reason } from './generated.js'
+
+export type * from './generated.js'
 
 /** A request that was submitted, as a number. */
 export type Ticket = number
 
 /** Handle of a scope, as a number. */
 export type ScopeHandle = number
-
-/** Why a request waits. */
-export type Reason =
-  | 'paused'
-  | 'global'
-  | 'concurrency'
-  | 'delay'
-  | 'backoff'
-  | 'crawl-delay'
-  | 'slot-delay'
-  | 'hold'
-  | 'quota'
-  | 'request-delay'
-  | 'rate'
 
 /** What a request needs. */
 export interface SubmitOptions {
@@ -106,13 +95,6 @@ export interface Outcome {
   adjustDelay?: boolean
 }
 
-/**
- * What became of a request: `over`; to be sent `again`, its ticket waits anew; over as the server asks for
- * a wait that is `too-long` (`retry.maxRetryAfter`); or the ticket was `unknown`, or not in flight, and
- * no state has changed.
- */
-export type Settled = 'unknown' | 'over' | 'again' | 'too-long'
-
 /** When a request could be sent as things stand. */
 export interface Peek {
   /** Milliseconds of engine time; `Infinity` if that depends on an answer or a `resume`. */
@@ -121,150 +103,6 @@ export interface Peek {
   reason: Reason | undefined
   /** Which scope says so; `undefined` for the whole throttle. */
   scope: string | undefined
-}
-
-/** One budget of a server's at one instant. */
-export interface BudgetStats {
-  /** Requests in flight that spend from it. */
-  inFlight: number
-  /** Requests that wait and will. */
-  waiting: number
-  /** What is left of it, in units, while that is known. */
-  quotaLeft: number | undefined
-  /** When it is there again, if it is used up: milliseconds of engine time. */
-  recoversAt: number | undefined
-}
-
-/** One scope at one instant. */
-export interface ScopeStats {
-  /**
-   * The delay in force before jitter, in milliseconds. With AutoThrottle it is AutoThrottle's own; see
-   * `backoffMs` for the other.
-   */
-  delayMs: number
-  /** The delay that backoff asks for, in milliseconds; 0 without backoff. The longer delay counts. */
-  backoffMs: number
-  /** Slots allowed. */
-  slots: number
-  /** Steps of backoff in force; 0 without. */
-  backoffStep: number
-  /** Requests in flight. */
-  inFlight: number
-  /** Requests that wait. */
-  waiting: number
-  /** The end of a hold, in milliseconds of engine time. */
-  holdUntil: number | undefined
-  /** What is left of the scarcest quota, in units. */
-  quotaLeft: number | undefined
-  /** Why the first of the waiting requests waits. */
-  reason: Reason | undefined
-  /** Whether the scope is paused. */
-  paused: boolean
-  /** Requests sent per second over the last minute; `undefined` before a minute is over. */
-  rate: number | undefined
-  /** From send to response headers in milliseconds, on average over the last minute. */
-  latencyMs: number | undefined
-  /**
-   * When a hold ends, a used-up quota is there again and backoff goes a step back: the last of them, in
-   * milliseconds of engine time. `undefined` where none of them is in the way.
-   */
-  recoversAt: number | undefined
-  /** The budgets of its server by name, where answers name several: GitHub's resources. */
-  budgets?: Readonly<Record<string, BudgetStats>>
-  /** Requests in flight on average over the last minute. */
-  concurrency: number
-  /**
-   * The share of the last minute in which each limit kept the first request waiting. `elsewhere` are limits
-   * of other scopes and of the whole throttle. The rest is time in which no request waited.
-   */
-  boundBy: Partial<Record<Reason | 'elsewhere', number>>
-  /** A setting that has had no effect for five minutes of waiting, and why; `undefined` if there is none. */
-  withoutEffect: string | undefined
-}
-
-/** How fast a scope may go after an answer. */
-export interface Pace {
-  /** Its name. */
-  scope: string
-  /** Its delay before jitter, in milliseconds. */
-  delayMs: number
-  /** Steps of backoff in force. */
-  step: number
-  /** The end of a hold, in milliseconds of engine time; absent without one. */
-  holdUntil?: number
-}
-
-/** What an answer changed, a setting without effect or one that binds, a scope that only answers badly. */
-export type Notice =
-  | { kind: 'no-effect'; scope: string; setting: string; path: string; why: string }
-  | { kind: 'rampup-bound'; scope: string; setting: string; path: string; why: string }
-  | { kind: 'hold-cut'; scope: string; setting: string; path: string; why: string }
-  | { kind: 'stall'; scope: string; forMs: number }
-  | { kind: 'down'; scope: string; forMs: number }
-  /** Answers of the scope name several budgets: name the `route` of what waits, and of all that comes. */
-  | { kind: 'budgets'; scope: string }
-  | ({ kind: 'backoff' | 'recover' | 'delay' } & Pace)
-  /** `askedMs`: what the server asked for, where `backoff.maxHold` cut it. */
-  | ({ kind: 'hold'; askedMs?: number } & Pace)
-  | ({ kind: 'answer'; isBad: boolean; delayBeforeMs: number; inFlight: number; latencyMs?: number } & Pace)
-
-/** What a robots.txt changed: the scope keeps to it, has a pace of the user's own, or is not concerned. */
-export type RobotsOutcome = 'applied' | 'overruled' | 'ignored'
-
-/** Everything at one instant. */
-export interface Stats {
-  /** Requests that wait. */
-  waiting: number
-  /** Requests in flight. */
-  inFlight: number
-  /** Requests sent since the beginning. */
-  sent: number
-  /** Requests settled since the beginning. */
-  settled: number
-  /** Requests cancelled since the beginning. */
-  cancelled: number
-  /** Whether everything is paused. */
-  paused: boolean
-  /** Every scope that the engine knows, by name. */
-  scopes: Record<string, ScopeStats>
-  /**
-   * Of a throttle that processes share: how old this is, in milliseconds. 0 in the process that decides;
-   * `undefined` for a throttle of one process.
-   */
-  ageMs?: number
-  /** The group of a throttle that processes share; `undefined` for a throttle of one process. */
-  shared?: SharedStats
-}
-
-/** A group of processes that share a limit, as this process sees it. */
-export interface SharedStats {
-  /** The process that decides, by its 32 hexadecimal digits; `undefined` before its first message. */
-  writer: string | undefined
-  /** Whether it is this process. */
-  isWriter: boolean
-  /** A number that grows with each process that comes to decide. 0 before the first message. */
-  epoch: number
-  /** How many processes there were when a beat was last heard or said; `undefined` before that. */
-  members: number | undefined
-  /**
-   * How far ahead this process makes grants, in milliseconds, at most a fifth of a lease: it costs slots that
-   * time. 0 where another process decides.
-   */
-  leadMs: number
-  /**
-   * From here to the process that decides and back, in milliseconds; there, to the slowest of the others.
-   * `undefined` before it was measured.
-   */
-  roundTripMs: number | undefined
-  /** When the writer was last heard, in milliseconds of the throttle's clock; now in the writer itself. */
-  lastHeardAt: number | undefined
-  /** Since when the way to the others is broken, where that counts as offline; by the same clock. */
-  offlineSince: number | undefined
-  /**
-   * The time, in milliseconds, that the whole limit takes for what this process sent alone and the writer has
-   * not counted yet. At most the longest window of your limits: what is older is free.
-   */
-  debtMs: number
 }
 
 /**

@@ -36,7 +36,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
     ("A permit: `acquire`, and the parameter `permit` of a function", "permit.", ["_permit.py Permit"]),
     ("One scope: `throttle.scope(name)`", "scope.", ["_base.py ScopeControl"]),
     ("Options of one request", "", ["_requests.py request_options RequestOptions"]),
-    ("`throttle.peek(url)`", "", ["_stats.py Peek"]),
+    ("`throttle.peek(url)`", "", ["_seconds.py Peek"]),
     ("`throttle.stats()`", "", ["_stats.py Stats"]),
     ("Statistics of a scope", "", ["_stats.py ScopeStats"]),
     ("Of one budget: `stats.budgets[name]`", "", ["_stats.py BudgetStats"]),

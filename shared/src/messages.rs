@@ -1,6 +1,6 @@
 //! What a host tells people, in one place for all languages. Each says what happened, why, and what follows.
 
-use autothrottle::{Instant, Span, Value};
+use autothrottle::{Instant, SharedStats, Span, Value};
 
 use crate::api::{Offline, Refusal, Role, Status, Warning};
 
@@ -78,20 +78,25 @@ impl From<&Refusal> for Value {
     }
 }
 
-impl From<&Status> for Value {
+impl From<&Status> for SharedStats {
     /// As `stats().shared` says it. Instants are milliseconds of the process's own clock.
     fn from(status: &Status) -> Self {
-        let writer = status.leader.map(|id| id.to_string());
-        Self::object(vec![
-            ("writer", writer.into()),
-            ("isWriter", (status.role == Role::Leader).into()),
-            ("epoch", (status.epoch as f64).into()),
-            ("members", status.members.into()),
-            ("leadMs", status.lead.millis().into()),
-            ("roundTripMs", status.round_trip.map(Span::millis).into()),
-            ("lastHeardAt", status.heard.map(Instant::millis).into()),
-            ("offlineSince", status.offline_since.map(Instant::millis).into()),
-            ("debtMs", status.debt.millis().into()),
-        ])
+        Self {
+            writer: status.leader.map(|id| id.to_string()),
+            is_writer: status.role == Role::Leader,
+            epoch: status.epoch,
+            members: status.members,
+            lead_ms: status.lead.millis(),
+            round_trip_ms: status.round_trip.map(Span::millis),
+            last_heard_at: status.heard.map(Instant::millis),
+            offline_since: status.offline_since.map(Instant::millis),
+            debt_ms: status.debt.millis(),
+        }
+    }
+}
+
+impl From<&Status> for Value {
+    fn from(status: &Status) -> Self {
+        Self::from(&SharedStats::from(status))
     }
 }

@@ -12,6 +12,7 @@ use crate::{
         retry::{AFTER_FAILURE, Verdict},
         server::QuotaReport,
     },
+    record::words,
 };
 
 /// Numbers that one scope takes in [`Outcome::scopes`].
@@ -254,17 +255,18 @@ pub(super) struct Heard {
     read: Option<Hints>,
 }
 
-/// What became of a request that was settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// The ticket was not in flight; the engine is as it was.
-    Unknown,
-    /// It is over.
-    Over,
-    /// It is to be sent again: the same ticket waits anew and keeps its age.
-    Again,
-    /// It is over, for the server asks for a longer wait than `retry.maxRetryAfter`.
-    TooLong,
+words! {
+    /// What became of a request that was settled.
+    pub enum Settled {
+        /// The ticket was unknown or not in flight; no state has changed.
+        Unknown = "unknown",
+        /// It is over.
+        Over = "over",
+        /// It is to be sent again: the same ticket waits anew and keeps its age.
+        Again = "again",
+        /// It is over, for the server asks for a longer wait than `retry.maxRetryAfter`.
+        TooLong = "too-long",
+    }
 }
 
 impl Boundary {

@@ -9,6 +9,7 @@ pub use crate::{error::Problems, value::join};
 use crate::{
     feedback::Failure,
     policy::jitter,
+    record::Plain,
     time::{LONGEST_MS, Span},
     value::{Value, number_text, quoted, text, whole_text},
 };
@@ -300,14 +301,8 @@ impl<'a> Fields<'a> {
     /// Takes a list of kinds of failure.
     pub fn failures(&mut self, key: &str) -> Option<Vec<Failure>> {
         let (value, row) = self.take(key)?;
-        let failure = |item: &Value| match item {
-            Value::Text(word) => {
-                Failure::ALL.iter().find(|(_, name)| name == word).map(|(failure, _)| *failure)
-            }
-            _ => None,
-        };
         let failures = match &value {
-            Value::List(items) => items.iter().map(failure).collect::<Option<Vec<Failure>>>(),
+            Value::List(items) => items.iter().map(Failure::of).collect::<Option<Vec<Failure>>>(),
             _ => None,
         };
         failures.or_else(|| self.refuse(key, row, &value))

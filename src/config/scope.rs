@@ -116,7 +116,7 @@ impl Default for ScopeConfig {
             },
             max_hold: span(const { number(Section::Backoff, "maxHold") }),
             status_codes: const { codes(Section::Backoff, "statusCodes") }.into(),
-            failures: Failure::ALL.iter().map(|&(failure, _)| failure).collect(),
+            failures: Failure::ALL.into(),
             is_backoff: const { flag(Section::Scope, "backoff") },
             follow_rate_limit: const { flag(Section::Scope, "followRateLimit") },
             down_after: const { if flag(Section::Scope, "downAfter") { Some(Span::ZERO) } else { None } },

@@ -22,7 +22,7 @@ use crate::{
     config::ScopeConfig,
     decision::{Reason, ScopeId, Ticket, Verdict},
     feedback::Hint,
-    observe::{BudgetStats, Notice, Settled},
+    observe::{BudgetStats, Notice, Settled, Several},
     policy::quota::Cost,
     queue::{NONE, Scopes, Stage},
     scope::registry::{Entry, Role},
@@ -201,9 +201,9 @@ impl Engine {
         }
     }
 
-    /// The budgets of a scope, for people.
-    pub(super) fn budget_stats(&self, now: Instant, scope: u32) -> Vec<(String, BudgetStats)> {
-        let Some(family) = &self.registry[scope].family else { return Vec::new() };
+    /// The budgets of a scope, for people; `None` where its server has one, as most have.
+    pub(super) fn budget_stats(&self, now: Instant, scope: u32) -> Option<Vec<(String, BudgetStats)>> {
+        let family = self.registry[scope].family.as_ref()?;
         let mut stats = Vec::new();
         for &budget in &family.budgets {
             let Some(index) = self.known(budget) else { continue };
@@ -217,7 +217,7 @@ impl Engine {
             };
             stats.push((name.into(), budget));
         }
-        stats
+        Some(stats).filter(|stats| !stats.is_empty())
     }
 
     /// Why the first request waits that waits for a budget of this scope.
@@ -358,7 +358,7 @@ impl Engine {
         if let Some(family) = &mut entry.family {
             family.unknown = entry.scope.slots.in_flight();
         }
-        self.notices.push(Notice::Budgets { scope: String::from(&*entry.name) });
+        self.notices.push(Notice::Budgets(Several { scope: String::from(&*entry.name) }));
         self.refresh(scope);
     }
 

@@ -6,7 +6,7 @@ use super::Engine;
 use crate::{
     config::Typed,
     decision::{Reason, ScopeId},
-    observe::{Diagnostic, Effective, Notice, ScopeStats, Seen, Settled, Stats, Watch},
+    observe::{Diagnostic, Effective, Notice, ScopeStats, Seen, Settled, Stall, Stats, Watch},
     policy::quota::Cost,
     queue::IndexedHeap,
     time::{Instant, Span},
@@ -33,7 +33,7 @@ impl Engine {
             effective: entry.meter.as_ref().map_or_else(Effective::default, |meter| meter.effective(now)),
             without_effect: self
                 .diagnostic(index)
-                .map(|diagnostic| text(&[diagnostic.setting, ": ", &diagnostic.why])),
+                .map(|diagnostic| text(&[&diagnostic.setting, ": ", &diagnostic.why])),
             ..entry.scope.stats(now, self.epoch_offset)
         })
     }
@@ -50,6 +50,7 @@ impl Engine {
             cancelled: self.totals.cancelled,
             paused: self.paused,
             scopes: scopes.map(|(name, stats)| (String::from(&**name), stats)).collect(),
+            age_ms: None,
         }
     }
 
@@ -89,10 +90,10 @@ impl Engine {
     pub(super) fn tell_always(&mut self, scope: u32, settled: &Settled) {
         let name = || String::from(&*self.registry[scope].name);
         if let Some(span) = settled.stall {
-            self.notices.push(Notice::Stalled { scope: name(), span });
+            self.notices.push(Notice::Stalled(Stall { scope: name(), for_ms: span.millis() }));
         }
         if let Some(span) = settled.down {
-            self.notices.push(Notice::Down { scope: name(), span });
+            self.notices.push(Notice::Down(Stall { scope: name(), for_ms: span.millis() }));
         }
         if let Some(wait) = settled.wait {
             self.tell_if_cut(scope, wait.asked);
@@ -108,8 +109,8 @@ impl Engine {
         }
         let [asked, kept] = [asked, most].map(|span| whole_text(span.micros() / 1_000_000));
         let why = text(&["the server asked for ", &asked, " s, and ", &kept, " s are kept"]);
-        let (scope, setting) = (String::from(&*entry.name), "backoff.maxHold");
-        self.notices.push(Notice::HoldCut(Diagnostic { scope, setting, path: setting.into(), why }));
+        let (scope, setting) = (String::from(&*entry.name), String::from("backoff.maxHold"));
+        self.notices.push(Notice::HoldCut(Diagnostic { scope, path: setting.clone(), setting, why }));
     }
 
     /// Lets a scope's meter see what is going on now.
@@ -165,7 +166,7 @@ impl Engine {
         let share = meter.share(Some(reason).filter(|&reason| reason != Reason::Global));
         let percent = whole_text((100.0 * share) as u64);
         let why = text(&["requests waited for it ", &percent, " % of the last minute"]);
-        Some((reason, Diagnostic { scope: String::from(&*entry.name), setting, path, why }))
+        Some((reason, Diagnostic { scope: String::from(&*entry.name), setting: setting.into(), path, why }))
     }
 
     /// The scope's setting that can have no effect, or has had none for long, if there is one.
@@ -201,20 +202,20 @@ impl Engine {
             let slots = whole_text(config.concurrency.into());
             let why =
                 ["it counts all scopes together; each has ", &slots, " of its own (defaults.concurrency)"];
-            let (scope, setting) = (String::from(&*entry.name), "concurrency");
-            return Some(Diagnostic { scope, setting, path: setting.into(), why: text(&why) });
+            let (scope, setting) = (String::from(&*entry.name), String::from("concurrency"));
+            return Some(Diagnostic { scope, path: setting.clone(), setting, why: text(&why) });
         } else {
             return None;
         };
         let path = self.config.path_of(&entry.name, config, setting);
-        Some(Diagnostic { scope: String::from(&*entry.name), setting, path, why })
+        Some(Diagnostic { scope: String::from(&*entry.name), setting: setting.into(), path, why })
     }
 
     /// Reports what is known to have no effect before the first request.
     pub(super) fn report_known(&mut self) {
         let known = self.config.without_effect().into_iter().map(|(scope, setting, path, why)| Diagnostic {
             scope: scope.into(),
-            setting,
+            setting: setting.into(),
             path,
             why,
         });
@@ -229,7 +230,7 @@ impl Engine {
         let config = &entry.scope.config;
         if let Some((setting, why)) = config.without_effect(config.own) {
             let path = self.config.path_of(&entry.name, config, setting);
-            self.report(Diagnostic { scope: String::from(&*entry.name), setting, path, why });
+            self.report(Diagnostic { scope: String::from(&*entry.name), setting: setting.into(), path, why });
         }
     }
 

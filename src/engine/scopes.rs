@@ -8,20 +8,22 @@ use crate::{
     decision::{ScopeId, Ticket},
     error::ConfigError,
     policy::quota::Cost,
+    record::words,
     scope::{Scope, registry::Role},
     time::{Instant, Span},
     value::Value,
 };
 
-/// What robots.txt changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Robots {
-    /// The scope keeps to it.
-    Applied,
-    /// The user gave this very scope another pace, which it keeps.
-    Overruled,
-    /// The settings ignore robots.txt, or it asked for no pace and no setting changed.
-    Ignored,
+words! {
+    /// What a robots.txt changed.
+    pub enum Robots {
+        /// The scope keeps to it.
+        Applied = "applied",
+        /// The user gave this very scope another pace, which it keeps.
+        Overruled = "overruled",
+        /// The settings ignore robots.txt, or it asked for no pace and no setting changed.
+        Ignored = "ignored",
+    }
 }
 
 impl Engine {

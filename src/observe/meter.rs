@@ -9,7 +9,9 @@
 
 use crate::{
     decision::Reason,
+    record::{Plain, record},
     time::{Instant, Span},
+    value::Value,
 };
 
 /// The window that slides.
@@ -79,19 +81,37 @@ pub(crate) struct Meter {
     is_turned: bool,
 }
 
-/// The figures of the last minute, or of the time since the first request if that is shorter (but for the
-/// rate: two requests at once are no thousand a second).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Effective {
-    /// Requests sent per second, once a whole minute was seen.
-    pub rate: Option<f64>,
-    /// From send to answer in milliseconds, on average.
-    pub latency_ms: Option<f64>,
-    /// Requests in flight on average.
-    pub concurrency: f64,
-    /// The share of the time in which each limit kept the head of the line waiting; `None` stands for limits
-    /// elsewhere: of another scope, of the whole throttle.
-    pub bound_by: Vec<(Option<Reason>, f64)>,
+/// The share of the time in which each limit kept the first request waiting; `None` stands for limits
+/// elsewhere: of another scope, of the whole throttle.
+pub type Shares = Vec<(Option<Reason>, f64)>;
+
+impl Plain for Shares {
+    fn plain(&self) -> Value {
+        let shares = self.iter().map(|(by, share)| (by.map_or("elsewhere", Reason::name), (*share).into()));
+        Value::object(shares.collect())
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        let Value::Map(entries) = value else { return None };
+        let share = |(by, share): &(String, Value)| Some((Reason::of_name(by), f64::of(share)?));
+        Some(entries.iter().filter_map(share).collect())
+    }
+}
+
+record! {
+    /// The figures of the last minute, or of the time since the first request if that is shorter (but for the
+    /// rate: two requests at once are no thousand a second).
+    pub struct Effective {
+        /// Requests sent per second over the last minute; `None` before a minute is over.
+        rate: Option<f64>,
+        /// From send to response headers in milliseconds, on average over the last minute.
+        latency_ms: Option<f64>,
+        /// Requests in flight on average over the last minute.
+        concurrency: f64,
+        /// The share of the last minute in which each limit kept the first request waiting. `elsewhere` are
+        /// limits of other scopes and of the whole throttle. The rest is time in which no request waited.
+        bound_by: Shares,
+    }
 }
 
 impl Meter {

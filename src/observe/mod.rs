@@ -5,12 +5,12 @@ mod meter;
 mod notices;
 mod stats;
 
-pub use self::{
-    meter::Effective,
-    notices::{Diagnostic, Notice, Pace, Watch},
-    stats::{BudgetStats, ScopeStats, Stats},
-};
 pub(crate) use self::{
     meter::{Activity, Meter},
     notices::{Seen, Settled, Wait},
+};
+pub use self::{
+    meter::{Effective, Shares},
+    notices::{Diagnostic, Heard, Held, Notice, Pace, Several, Stall, Watch},
+    stats::{BudgetStats, ScopeStats, SharedStats, Stats},
 };

@@ -4,40 +4,75 @@
 //! scope that is watched keeps what its last notice said, and each answer is compared with that.
 
 use crate::{
+    record::{Rare, kinds, record, words},
     time::{Instant, Span},
-    value::Value,
 };
 
-/// How much notices say of answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Watch {
-    /// No word, at no cost.
-    #[default]
-    Nothing,
-    /// What answers changed: [`Notice::Backoff`], [`Notice::Recover`], [`Notice::Delay`], [`Notice::Hold`].
-    Changes,
-    /// Every answer as well: [`Notice::Answer`].
-    Answers,
+words! {
+    /// How much notices say of answers.
+    pub enum Watch {
+        /// No word, at no cost.
+        Nothing = "nothing",
+        /// What answers changed: a step of backoff, a delay, a hold.
+        Changes = "changes",
+        /// Every answer as well.
+        Answers = "answers",
+    }
 }
 
-/// Something that people should know.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
-    /// A step of backoff was taken. With rampup, which takes none: there was a refusal.
-    Backoff(Pace),
-    /// A step back was taken.
-    Recover(Pace),
-    /// The delay is another one.
-    Delay(Pace),
-    /// No request leaves for longer than before.
-    Hold {
+kinds! {
+    /// Something that people should know.
+    pub enum Notice {
+        /// A step of backoff was taken. With rampup, which takes none: there was a refusal.
+        Backoff(Pace) = "backoff",
+        /// A step back was taken.
+        Recover(Pace) = "recover",
+        /// The delay is another one.
+        Delay(Pace) = "delay",
+        /// No request leaves for longer than before.
+        Hold(Held) = "hold",
+        /// An answer came. Always told of scopes that have a `manager`.
+        Answer(Heard) = "answer",
+        /// A setting has no effect.
+        NoEffect(Diagnostic) = "no-effect",
+        /// A limit of the user's is what binds a scope that ramps: without it the scope would be faster. Each
+        /// setting of a scope once, until the scope is configured.
+        RampupBound(Diagnostic) = "rampup-bound",
+        /// A server asked for a longer wait than `backoff.maxHold`. Each scope once.
+        HoldCut(Diagnostic) = "hold-cut",
+        /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
+        Stalled(Stall) = "stall",
+        /// Answers of the scope name several budgets: the driver names the route of what waits, and of all
+        /// that comes. Once.
+        Budgets(Several) = "budgets",
+        /// A scope is down: no answer has come for `downAfter`. What waits for it is to be rejected.
+        Down(Stall) = "down",
+    }
+}
+
+record! {
+    /// How fast a scope may go after an answer.
+    pub struct Pace {
+        /// The scope's name.
+        scope: String,
+        /// Its delay before jitter, in milliseconds.
+        delay_ms: f64,
+        /// Steps of backoff in force.
+        step: u32,
+        /// The end of a hold, in milliseconds of engine time.
+        hold_until: Rare<f64>,
+    }
+
+    /// A longer hold than before.
+    pub struct Held {
         /// The scope, with the hold that is kept.
         pace: Pace,
-        /// What the server asked for, as it said it, if `backoff.maxHold` cut it.
-        asked: Option<Span>,
-    },
-    /// An answer came. Always told of scopes that have a `manager`.
-    Answer {
+        /// What the server asked for, in milliseconds, where `backoff.maxHold` cut it.
+        asked_ms: Rare<f64>,
+    }
+
+    /// An answer, and what it did.
+    pub struct Heard {
         /// The scope, after it.
         pace: Pace,
         /// Whether it was bad.
@@ -46,119 +81,36 @@ pub enum Notice {
         delay_before_ms: f64,
         /// What is in flight after it.
         in_flight: u32,
-    },
-    /// A setting has no effect.
-    NoEffect(Diagnostic),
-    /// A limit of the user's is what binds a scope that ramps: without it the scope would be faster. Each
-    /// setting of a scope once, until the scope is configured.
-    RampupBound(Diagnostic),
-    /// A server asked for a longer wait than `backoff.maxHold`. Each scope once.
-    HoldCut(Diagnostic),
-    /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
-    Stalled {
-        /// Its name.
-        scope: String,
-        /// For how long.
-        span: Span,
-    },
-    /// The answers of a scope name budgets that are several: the driver is to tell the
-    /// [routes](crate::Engine::route) of what waits, and of all that comes. Once.
-    Budgets {
-        /// Its name.
-        scope: String,
-    },
-    /// A scope is down: no answer has come for `downAfter`. What waits for it is to be told so.
-    Down {
-        /// Its name.
-        scope: String,
-        /// For how long.
-        span: Span,
-    },
-}
-
-/// How fast a scope may go at one instant.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pace {
-    /// Its name.
-    pub scope: String,
-    /// Its delay before jitter, in milliseconds.
-    pub delay_ms: f64,
-    /// Steps of backoff in force.
-    pub step: u32,
-    /// Until when no request leaves because of a hold.
-    pub hold_until: Option<Instant>,
-}
-
-/// A setting, and what it does: no effect beside the others, or more than was meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic {
-    /// The scope in which it was noticed; empty if it is about `defaults` and known before the first
-    /// request.
-    pub scope: String,
-    /// The setting's name.
-    pub setting: &'static str,
-    /// Where it is set: `defaults.concurrency`.
-    pub path: String,
-    /// What was seen.
-    pub why: String,
-}
-
-impl From<&Notice> for Value {
-    fn from(notice: &Notice) -> Self {
-        match notice {
-            Notice::Backoff(pace) => pace.with("backoff", vec![]),
-            Notice::Recover(pace) => pace.with("recover", vec![]),
-            Notice::Delay(pace) => pace.with("delay", vec![]),
-            Notice::Hold { pace, asked } => {
-                pace.with("hold", vec![("askedMs", asked.map(Span::millis).into())])
-            }
-            Notice::Answer { pace, is_bad, delay_before_ms, in_flight } => pace.with(
-                "answer",
-                vec![
-                    ("isBad", (*is_bad).into()),
-                    ("delayBeforeMs", (*delay_before_ms).into()),
-                    ("inFlight", (*in_flight).into()),
-                ],
-            ),
-            Notice::NoEffect(diagnostic) => diagnostic.with("no-effect"),
-            Notice::RampupBound(diagnostic) => diagnostic.with("rampup-bound"),
-            Notice::HoldCut(diagnostic) => diagnostic.with("hold-cut"),
-            Notice::Stalled { scope, span } => of_span("stall", scope, *span),
-            Notice::Budgets { scope } => {
-                Value::object(vec![("kind", "budgets".into()), ("scope", scope.as_str().into())])
-            }
-            Notice::Down { scope, span } => of_span("down", scope, *span),
-        }
+        /// From send to response headers, in milliseconds, of a limit that processes share, if it was
+        /// measured.
+        latency_ms: Rare<f64>,
     }
-}
 
-fn of_span(kind: &str, scope: &str, span: Span) -> Value {
-    Value::object(vec![("kind", kind.into()), ("scope", scope.into()), ("forMs", span.millis().into())])
-}
-
-impl Diagnostic {
-    fn with(&self, kind: &str) -> Value {
-        Value::object(vec![
-            ("kind", kind.into()),
-            ("scope", self.scope.as_str().into()),
-            ("setting", self.setting.into()),
-            ("path", self.path.as_str().into()),
-            ("why", self.why.as_str().into()),
-        ])
+    /// A setting, and what it does: no effect beside the others, or more than was meant.
+    pub struct Diagnostic {
+        /// The scope in which it was noticed; empty if it is about `defaults` and known before the first
+        /// request.
+        scope: String,
+        /// The setting's name.
+        setting: String,
+        /// Where it is set: `defaults.concurrency`.
+        path: String,
+        /// What was seen.
+        why: String,
     }
-}
 
-impl Pace {
-    fn with(&self, kind: &str, more: Vec<(&str, Value)>) -> Value {
-        let mut entries = vec![
-            ("kind", kind.into()),
-            ("scope", self.scope.as_str().into()),
-            ("delayMs", self.delay_ms.into()),
-            ("step", self.step.into()),
-            ("holdUntil", self.hold_until.map(Instant::millis).into()),
-        ];
-        entries.extend(more);
-        Value::object(entries)
+    /// A scope that answers badly, or not at all.
+    pub struct Stall {
+        /// The scope's name.
+        scope: String,
+        /// For how long, in milliseconds.
+        for_ms: f64,
+    }
+
+    /// A scope whose server has several budgets.
+    pub struct Several {
+        /// The scope's name.
+        scope: String,
     }
 }
 
@@ -212,11 +164,13 @@ impl Seen {
         }
         let cut = settled.wait.filter(|wait| wait.asked > most);
         if after.hold_until > self.hold_until {
-            notices.push(Notice::Hold { pace: pace(), asked: cut.map(|wait| wait.asked) });
+            let asked_ms = cut.map(|wait| wait.asked.millis());
+            notices.push(Notice::Hold(Held { pace: pace(), asked_ms }));
         } else if let Some(wait) = cut {
             // A quota that is used up holds as well.
-            let hold_until = Some(wait.until - shift).max(pace().hold_until);
-            notices.push(Notice::Hold { pace: Pace { hold_until, ..pace() }, asked: Some(wait.asked) });
+            let held = Self { hold_until: Some(wait.until).max(after.hold_until), ..after };
+            let (pace, asked_ms) = (held.pace(name, shift), Some(wait.asked.millis()));
+            notices.push(Notice::Hold(Held { pace, asked_ms }));
         }
         notices
     }
@@ -230,12 +184,13 @@ impl Seen {
         shift: Span,
         settled: &Settled,
     ) -> Option<Notice> {
-        Some(Notice::Answer {
+        Some(Notice::Answer(Heard {
             pace: after.pace(name, shift),
             is_bad: settled.is_bad?,
             delay_before_ms: self.delay_ms,
             in_flight,
-        })
+            latency_ms: None,
+        }))
     }
 
     fn pace(self, name: &str, shift: Span) -> Pace {
@@ -243,7 +198,7 @@ impl Seen {
             scope: name.to_string(),
             delay_ms: self.delay_ms,
             step: self.step,
-            hold_until: self.hold_until.map(|until| until - shift),
+            hold_until: self.hold_until.map(|until| (until - shift).millis()),
         }
     }
 }

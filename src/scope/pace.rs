@@ -125,7 +125,7 @@ impl Scope {
             hold_until: self.hold_until(now).map(|until| (until - shift).millis()),
             quota_left: self.quota_left(now).map(Cost::units),
             recovers_at: self.recovers(now).map(|at| (at - shift).millis()),
-            budgets: Vec::new(),
+            budgets: None,
             reason: None,
             paused: self.paused,
             effective: Effective::default(),

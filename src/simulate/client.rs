@@ -308,7 +308,7 @@ impl Client for EngineClient {
             }
         }
         let notices = self.engine.take_notices();
-        if notices.iter().any(|notice| matches!(notice, Notice::Budgets { .. })) {
+        if notices.iter().any(|notice| matches!(notice, Notice::Budgets(_))) {
             for index in 0..self.departures.len() {
                 self.route(now, index);
             }

@@ -46,7 +46,7 @@ const SOURCES = [
   'site/.vitepress/theme',
 ]
 /** What the build writes. */
-const WRITTEN = ['js/options/generated.ts', 'js/shared/redis/scripts.ts']
+const WRITTEN = ['js/options/generated.ts', 'js/wasm/generated.ts', 'js/shared/redis/scripts.ts']
 
 /** What was installed or built lies beside the sources, and may come and go while this reads. */
 const NOT_OURS = /^(?:node_modules|target|dist|\.venv.*)$/

@@ -58,8 +58,8 @@ fn stalls(options: &str, seconds: impl IntoIterator<Item = u64>) -> Vec<(u64, f6
         }
         engine.settle(now, ticket, &Feedback::response(503));
         for notice in engine.take_notices() {
-            if let Notice::Stalled { span, .. } = notice {
-                told.push((second, span.millis() / 1000.0));
+            if let Notice::Stalled(stall) = notice {
+                told.push((second, stall.for_ms / 1000.0));
             }
         }
     }
@@ -509,7 +509,7 @@ fn play(engine: &mut Engine, scope: ScopeId, second: u64, feedback: &Feedback) -
     assert_eq!(engine.poll(at(second)), Decision::Send(ticket));
     engine.settle(at(second), ticket, feedback);
     engine.take_notices().into_iter().find_map(|notice| match notice {
-        Notice::Down { span, .. } => Some(span.micros() / 1_000_000),
+        Notice::Down(stall) => Some((stall.for_ms / 1000.0) as u64),
         _ => None,
     })
 }
@@ -550,7 +550,7 @@ fn while_it_is_down_one_request_at_a_time_is_let_through() {
             now = until;
         }
         engine.settle(now, ticket, &FAILED);
-        is_down = engine.take_notices().iter().any(|notice| matches!(notice, Notice::Down { .. }));
+        is_down = engine.take_notices().iter().any(|notice| matches!(notice, Notice::Down(_)));
     }
     assert!(now < at(120), "{now:?}");
     let is_refused = |answer| matches!(answer, Err(SubmitError::ScopeDown { scope: of, .. }) if of == scope);
@@ -561,7 +561,7 @@ fn while_it_is_down_one_request_at_a_time_is_let_through() {
     assert!(is_refused(engine.send_at_once(later, request).map(drop)), "one is on its way");
     engine.settle(later, probe, &FAILED);
     assert!(is_refused(engine.submit(later, request).map(drop)));
-    let is_down = |notice: &Notice| matches!(notice, Notice::Down { .. });
+    let is_down = |notice: &Notice| matches!(notice, Notice::Down(_));
     assert!(!engine.take_notices().iter().any(is_down), "it is told once");
 }
 

@@ -19,6 +19,7 @@ mod python;
 mod quota;
 mod rampup;
 mod reading;
+mod records;
 mod reference;
 mod replay;
 mod robots;

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use autothrottle::{Decision, Engine, Feedback, Hint, Instant, Notice, Request, Span, Ticket, Watch};
+use autothrottle::{
+    Decision, Engine, Feedback, Heard, Held, Hint, Instant, Notice, Request, Span, Ticket, Watch,
+};
 
 use crate::made;
 
@@ -29,11 +31,10 @@ fn told(engine: &mut Engine) -> Vec<String> {
         Notice::Backoff(pace) => format!("backoff {} {} {}", pace.scope, pace.delay_ms, pace.step),
         Notice::Recover(pace) => format!("recover {} {} {}", pace.scope, pace.delay_ms, pace.step),
         Notice::Delay(pace) => format!("delay {} {} {}", pace.scope, pace.delay_ms, pace.step),
-        Notice::Hold { pace, asked } => {
-            let until = pace.hold_until.map(Instant::millis);
-            format!("hold {} {until:?} of {:?}", pace.scope, asked.map(Span::millis))
+        Notice::Hold(Held { pace, asked_ms }) => {
+            format!("hold {} {:?} of {asked_ms:?}", pace.scope, pace.hold_until)
         }
-        Notice::Answer { pace, is_bad, delay_before_ms, in_flight } => {
+        Notice::Answer(Heard { pace, is_bad, delay_before_ms, in_flight, .. }) => {
             format!("answer {} {is_bad} {delay_before_ms} {} {in_flight}", pace.scope, pace.delay_ms)
         }
         other => format!("{other:?}"),

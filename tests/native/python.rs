@@ -74,7 +74,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 /// `slotDelay` as Python has it.
-fn snake(key: &str) -> String {
+pub fn snake(key: &str) -> String {
     let mut out = String::new();
     for c in key.chars() {
         if c.is_ascii_uppercase() {
@@ -171,7 +171,7 @@ fn scrapys(text: &Text) -> String {
     if text.scrapy.is_empty() { String::new() } else { format!("Scrapy: {}.", text.scrapy) }
 }
 
-fn docstring(text: &str) -> String {
+pub fn docstring(text: &str) -> String {
     let one = format!("    \"\"\"{text}\"\"\"\n");
     if one.chars().count() <= 110 && !text.ends_with('"') {
         return one;

@@ -7,6 +7,8 @@ use autothrottle::config::table::DefaultValue;
 
 #[path = "../../xtask/src/options.rs"]
 mod options;
+#[path = "../../xtask/src/records.rs"]
+pub mod records;
 
 use options::{SECTIONS, default_of, settings};
 

@@ -90,7 +90,7 @@ fn no_source_file_is_longer_than_600_lines() {
         if too_long.contains(&name.as_str()) {
             assert!(lines > 600, "{name} has {lines} lines: it is no exception any more");
         } else {
-            assert!(lines <= 600 || name == "js/options/generated.ts", "{name} has {lines} lines");
+            assert!(lines <= 600 || name.ends_with("/generated.ts"), "{name} has {lines} lines");
         }
     }
 }
@@ -119,7 +119,7 @@ fn comments_and_pages_fit_in_110_columns() {
     for (name, text) in folders.iter().chain(&tests).flat_map(|of| sources(of)) {
         for line in text.lines().filter(|line| !line.contains("| ")) {
             let is_comment = ["//", "* ", "/*"].iter().any(|mark| line.trim_start().starts_with(mark));
-            let is_written = name == "js/options/generated.ts";
+            let is_written = name.ends_with("/generated.ts");
             assert!(is_written || !is_comment || line.chars().count() <= 110, "{name}: {line}");
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use autothrottle::{
-    BudgetStats, Config, ConfigError, Effective, Instant, Reason, ScopeStats, Span, Stats, Ticket, Value,
+    Config, ConfigError, Instant, Span, Stats, Ticket, Value,
     boundary::{self, push_field},
 };
 use autothrottle_shared::{Ask, Effect, MemberId, Order, Refusal, Settings, Shared, Status};
@@ -101,7 +101,7 @@ impl Group {
     }
 
     pub fn stats(&mut self, now: Instant) -> Stats {
-        stats_of(self.machine.stats(now))
+        Stats::from(&self.machine.stats(now))
     }
 
     pub fn status(&self, now: Instant) -> Status {
@@ -190,106 +190,4 @@ fn error(why: Refusal) -> Error {
         Refusal::Offline(why) => Error::Offline { why },
         Refusal::Denied(why) => Error::Denied { why },
     }
-}
-
-/// Statistics as a boundary writes them, as the engine's own type.
-fn stats_of(value: Value) -> Stats {
-    let mut stats = Stats {
-        waiting: 0,
-        in_flight: 0,
-        sent: 0,
-        settled: 0,
-        cancelled: 0,
-        paused: false,
-        scopes: Vec::new(),
-    };
-    for (key, value) in entries(value) {
-        match (key.as_str(), value) {
-            ("waiting", Value::Number(number)) => stats.waiting = number as u32,
-            ("inFlight", Value::Number(number)) => stats.in_flight = number as u32,
-            ("sent", Value::Number(number)) => stats.sent = number as u64,
-            ("settled", Value::Number(number)) => stats.settled = number as u64,
-            ("cancelled", Value::Number(number)) => stats.cancelled = number as u64,
-            ("paused", Value::Bool(paused)) => stats.paused = paused,
-            ("scopes", scopes) => {
-                stats.scopes = entries(scopes).map(|(name, scope)| (name, scope_of(scope))).collect();
-            }
-            _ => {}
-        }
-    }
-    stats
-}
-
-fn scope_of(value: Value) -> ScopeStats {
-    let mut stats = ScopeStats {
-        delay_ms: 0.0,
-        backoff_ms: 0.0,
-        slots: 0,
-        in_flight: 0,
-        waiting: 0,
-        backoff_step: 0,
-        hold_until: None,
-        quota_left: None,
-        recovers_at: None,
-        budgets: Vec::new(),
-        reason: None,
-        paused: false,
-        effective: Effective { rate: None, latency_ms: None, concurrency: 0.0, bound_by: Vec::new() },
-        without_effect: None,
-    };
-    for (key, value) in entries(value) {
-        match (key.as_str(), value) {
-            ("delayMs", Value::Number(number)) => stats.delay_ms = number,
-            ("backoffMs", Value::Number(number)) => stats.backoff_ms = number,
-            ("slots", Value::Number(number)) => stats.slots = number as u32,
-            ("inFlight", Value::Number(number)) => stats.in_flight = number as u32,
-            ("waiting", Value::Number(number)) => stats.waiting = number as u32,
-            ("backoffStep", Value::Number(number)) => stats.backoff_step = number as u32,
-            ("holdUntil", Value::Number(number)) => stats.hold_until = Some(number),
-            ("quotaLeft", Value::Number(number)) => stats.quota_left = Some(number),
-            ("reason", Value::Text(name)) => stats.reason = reason(&name),
-            ("paused", Value::Bool(paused)) => stats.paused = paused,
-            ("recoversAt", Value::Number(number)) => stats.recovers_at = Some(number),
-            ("budgets", budgets) => {
-                let budgets = entries(budgets).map(|(name, budget)| (name, budget_of(budget)));
-                stats.budgets = budgets.collect();
-            }
-            ("rate", Value::Number(number)) => stats.effective.rate = Some(number),
-            ("latencyMs", Value::Number(number)) => stats.effective.latency_ms = Some(number),
-            ("concurrency", Value::Number(number)) => stats.effective.concurrency = number,
-            ("boundBy", shares) => {
-                let shares = entries(shares).filter_map(|(name, share)| match share {
-                    Value::Number(share) => Some((reason(&name), share)),
-                    _ => None,
-                });
-                stats.effective.bound_by = shares.collect();
-            }
-            ("withoutEffect", Value::Text(why)) => stats.without_effect = Some(why),
-            _ => {}
-        }
-    }
-    stats
-}
-
-fn budget_of(value: Value) -> BudgetStats {
-    let mut stats = BudgetStats { in_flight: 0, waiting: 0, quota_left: None, recovers_at: None };
-    for (key, value) in entries(value) {
-        match (key.as_str(), value) {
-            ("inFlight", Value::Number(number)) => stats.in_flight = number as u32,
-            ("waiting", Value::Number(number)) => stats.waiting = number as u32,
-            ("quotaLeft", Value::Number(number)) => stats.quota_left = Some(number),
-            ("recoversAt", Value::Number(number)) => stats.recovers_at = Some(number),
-            _ => {}
-        }
-    }
-    stats
-}
-
-fn reason(name: &str) -> Option<Reason> {
-    Reason::ALL.into_iter().find(|reason| reason.name() == name)
-}
-
-fn entries(value: Value) -> impl Iterator<Item = (String, Value)> {
-    let entries = if let Value::Map(entries) = value { entries } else { Vec::new() };
-    entries.into_iter()
 }

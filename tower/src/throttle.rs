@@ -10,7 +10,7 @@ use std::{
 
 use autothrottle::{
     Config, ConfigError, Diagnostic, Engine, Instant as EngineInstant, Notice, Problem, ScopeStats, Snapshot,
-    Span, Stats, Ticket, Value, Watch,
+    Span, Stall, Stats, Ticket, Value, Watch,
 };
 #[cfg(feature = "_shared")]
 use autothrottle_shared::{Effect, MemberId, Settings, Status};
@@ -370,10 +370,10 @@ fn tell(notice: &Notice) {
         Notice::NoEffect(found) => warn(found, "it has no effect"),
         Notice::RampupBound(found) => warn(found, "it slows rampup down"),
         Notice::HoldCut(found) => warn(found, "it cuts a wait"),
-        Notice::Stalled { scope, span } => {
-            tracing::warn!(scope, for_ms = span.millis(), "the server only answers badly");
+        Notice::Stalled(Stall { scope, for_ms }) => {
+            tracing::warn!(scope, for_ms, "the server only answers badly");
         }
-        Notice::Down { scope, span } => tracing::warn!(scope, for_ms = span.millis(), "no answer comes"),
+        Notice::Down(Stall { scope, for_ms }) => tracing::warn!(scope, for_ms, "no answer comes"),
         Notice::Backoff(pace) => tracing::debug!(scope = pace.scope, delay_ms = pace.delay_ms, "backs off"),
         Notice::Recover(pace) => tracing::debug!(scope = pace.scope, delay_ms = pace.delay_ms, "recovers"),
         other => tracing::trace!(?other),

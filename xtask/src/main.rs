@@ -5,6 +5,7 @@
 //!   `wasm-bindgen` itself is locked to;
 //! - `cargo xtask deflate INPUT OUTPUT`: a file deflated, a twentieth smaller than zlib's best;
 //! - `cargo xtask options OUTPUT`: the types of the options, from the table of settings;
+//! - `cargo xtask records OUTPUT`: the types of what comes out of the engine;
 //! - `cargo xtask-component component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
 //! - `cargo xtask-component wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder
 //!   of WIT.
@@ -12,6 +13,7 @@
 #[cfg(feature = "component")]
 mod component;
 mod options;
+mod records;
 
 use std::{
     fs::{self, File},
@@ -23,6 +25,7 @@ use zopfli::{Format, Options};
 const USAGE: &str = "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME
        cargo xtask deflate INPUT OUTPUT
        cargo xtask options OUTPUT
+       cargo xtask records OUTPUT
        cargo xtask-component component INPUT.wasm OUTPUT.wasm VERSION
        cargo xtask-component wit COMPONENT.wasm|FOLDER";
 
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "component")]
         ["component", input, output, version] => component::make(input, output, version),
         ["options", output] => fs::write(output, options::types()).map_err(Into::into),
+        ["records", output] => fs::write(output, records::types()).map_err(Into::into),
         #[cfg(feature = "component")]
         ["wit", input] => component::wit(input).map(|text| print!("{text}")),
         _ => {

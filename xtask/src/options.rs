@@ -126,7 +126,7 @@ fn typescript(row: &Row, text: &Text) -> String {
 }
 
 /// A comment, in lines that fit.
-fn comment(text: &str, indent: &str) -> String {
+pub fn comment(text: &str, indent: &str) -> String {
     if indent.len() + text.len() + 8 <= 108 {
         return format!("{indent}/** {text} */\n");
     }

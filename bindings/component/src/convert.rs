@@ -67,7 +67,7 @@ pub fn scope_stats(name: String, stats: at::ScopeStats) -> wit::ScopeStats {
         without_effect: stats.without_effect,
         latency: stats.effective.latency_ms.map(duration_of),
         recovers_at: stats.recovers_at.map(mark_of),
-        budgets: stats.budgets.into_iter().map(budget_stats).collect(),
+        budgets: stats.budgets.into_iter().flatten().map(budget_stats).collect(),
     }
 }
 
@@ -87,29 +87,28 @@ pub fn notice(notice: at::Notice) -> wit::Notice {
         at::Notice::Backoff(pace) => wit::Notice::Backoff(pace_of(pace)),
         at::Notice::Recover(pace) => wit::Notice::Recover(pace_of(pace)),
         at::Notice::Delay(pace) => wit::Notice::Delay(pace_of(pace)),
-        at::Notice::Hold { pace, asked } => {
-            let asked = asked.map(|span| mark_of(span.millis()));
-            wit::Notice::Hold(wit::Held { pace: pace_of(pace), asked })
+        at::Notice::Hold(at::Held { pace, asked_ms }) => {
+            wit::Notice::Hold(wit::Held { pace: pace_of(pace), asked: asked_ms.map(mark_of) })
         }
-        at::Notice::Answer { pace, is_bad, delay_before_ms, in_flight } => {
+        at::Notice::Answer(at::Heard { pace, is_bad, delay_before_ms, in_flight, .. }) => {
             let delay_before = duration_of(delay_before_ms);
             wit::Notice::Answer(wit::Heard { pace: pace_of(pace), bad: is_bad, delay_before, in_flight })
         }
         at::Notice::NoEffect(found) => wit::Notice::NoEffect(finding_of(found)),
         at::Notice::RampupBound(found) => wit::Notice::RampupBound(finding_of(found)),
-        at::Notice::Budgets { scope } => wit::Notice::Budgets(scope),
-        at::Notice::Down { scope, span } => {
-            wit::Notice::Down(wit::Stall { scope, span: mark_of(span.millis()) })
-        }
+        at::Notice::Budgets(at::Several { scope }) => wit::Notice::Budgets(scope),
+        at::Notice::Down(stall) => wit::Notice::Down(stall_of(stall)),
         at::Notice::HoldCut(found) => wit::Notice::HoldCut(finding_of(found)),
-        at::Notice::Stalled { scope, span } => {
-            wit::Notice::Stall(wit::Stall { scope, span: mark_of(span.millis()) })
-        }
+        at::Notice::Stalled(stall) => wit::Notice::Stall(stall_of(stall)),
     }
 }
 
+fn stall_of(stall: at::Stall) -> wit::Stall {
+    wit::Stall { scope: stall.scope, span: mark_of(stall.for_ms) }
+}
+
 fn finding_of(found: at::Diagnostic) -> wit::Finding {
-    wit::Finding { scope: found.scope, setting: found.setting.into(), path: found.path, why: found.why }
+    wit::Finding { scope: found.scope, setting: found.setting, path: found.path, why: found.why }
 }
 
 fn pace_of(pace: at::Pace) -> wit::Pace {
@@ -117,6 +116,6 @@ fn pace_of(pace: at::Pace) -> wit::Pace {
         scope: pace.scope,
         delay: duration_of(pace.delay_ms),
         step: pace.step,
-        hold_until: pace.hold_until.map(|until| mark_of(until.millis())),
+        hold_until: pace.hold_until.map(mark_of),
     }
 }

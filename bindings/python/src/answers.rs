@@ -1,9 +1,13 @@
-//! What the engine answers, as the types and the errors of `autothrottle/_state.py` and `errors.py`.
+//! What the engine answers, as the types and the errors of `autothrottle/_records.py`, `_state.py` and
+//! `errors.py`.
+
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use autothrottle::{
-    ConfigError, Diagnostic, Notice, Pace, Reason, ScopeStats, Stats,
+    BudgetStats, ConfigError, Effective, Reason, ScopeStats, Value,
     boundary::{Boundary, nanos},
     headers::{AppliesTo, Hints, Quota},
+    record::camel_case,
 };
 use pyo3::{
     IntoPyObjectExt,
@@ -13,15 +17,14 @@ use pyo3::{
     types::{PyDict, PyList, PyTuple},
 };
 
+use crate::{tables::snake, value};
+
 /// The classes that answers have, each looked up once.
 pub struct Classes {
     pub decision: Py<PyAny>,
     pub settled: Py<PyAny>,
     pub peek: Py<PyAny>,
-    stats: Py<PyAny>,
-    scope_stats: Py<PyAny>,
-    budget_stats: Py<PyAny>,
-    notice: Py<PyAny>,
+    records: [(&'static str, Py<PyAny>); 5],
     hints_read: Py<PyAny>,
     quota_hint: Py<PyAny>,
 }
@@ -40,114 +43,57 @@ impl Classes {
     pub fn of(py: Python<'_>) -> PyResult<&'static Self> {
         CLASSES.get_or_try_init(py, || {
             let state = py.import("autothrottle._state")?;
+            let records = py.import("autothrottle._records")?;
             let class = |name| state.getattr(name).map(Bound::unbind);
+            let record = |name| records.getattr(name).map(Bound::unbind);
             Ok(Self {
                 decision: class("Decision")?,
                 settled: class("Settled")?,
                 peek: class("Peek")?,
-                stats: class("Stats")?,
-                scope_stats: class("ScopeStats")?,
-                budget_stats: class("BudgetStats")?,
-                notice: class("Notice")?,
+                records: [
+                    ("", record("Notice")?),
+                    ("stats", record("Stats")?),
+                    ("scopes", record("ScopeStats")?),
+                    ("budgets", record("BudgetStats")?),
+                    ("shared", record("SharedStats")?),
+                ],
                 hints_read: class("HintsRead")?,
                 quota_hint: class("QuotaHint")?,
             })
         })
     }
 
-    /// Everything, with each scope under its name.
-    pub fn stats<'py>(&self, py: Python<'py>, stats: Stats) -> PyResult<Bound<'py, PyAny>> {
-        let scopes = PyDict::new(py);
-        for (name, scope) in stats.scopes {
-            scopes.set_item(name, self.scope_stats(py, scope)?)?;
+    /// A record as its class, which `name` says as it stands in another record. Python's names have no unit:
+    /// times are whole nanoseconds.
+    pub fn record<'py>(&self, py: Python<'py>, name: &str, record: &Value) -> PyResult<Bound<'py, PyAny>> {
+        let members = PyDict::new(py);
+        for (key, value) in entries(record) {
+            members.set_item(python_name(key), self.member(py, key, value)?)?;
         }
-        let Stats { waiting, in_flight, sent, settled, cancelled, paused, .. } = stats;
-        self.stats.bind(py).call1((waiting, in_flight, sent, settled, cancelled, paused, scopes))
+        let class = self.records.iter().find(|(known, _)| *known == name);
+        class.map_or(&self.records[0].1, |(_, class)| class).bind(py).call((), Some(&members))
     }
 
-    /// One scope.
-    pub fn scope_stats<'py>(&self, py: Python<'py>, stats: ScopeStats) -> PyResult<Bound<'py, PyAny>> {
-        let shares = PyDict::new(py);
-        for (reason, share) in stats.effective.bound_by {
-            shares.set_item(reason.map_or("elsewhere", Reason::name), share)?;
+    fn member<'py>(&self, py: Python<'py>, key: &str, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+        match *value {
+            Value::Number(ms) if is_time(key) && !ms.is_finite() => Ok(py.None().into_bound(py)),
+            Value::Number(ms) if key.ends_with("Ms") => nanos::of_span(ms).into_bound_py_any(py),
+            Value::Number(ms) if is_time(key) => nanos::of_mark(ms).into_bound_py_any(py),
+            Value::Number(number) if FLOATS.contains(key) => number.into_bound_py_any(py),
+            Value::Map(_) if key == "shared" => self.record(py, key, value),
+            Value::Map(_) => {
+                let dict = PyDict::new(py);
+                for (name, one) in entries(value) {
+                    let one = match *one {
+                        Value::Number(share) => share.into_bound_py_any(py)?,
+                        _ => self.record(py, key, one)?,
+                    };
+                    dict.set_item(name, one)?;
+                }
+                Ok(dict.into_any())
+            }
+            _ => value::object(py, value),
         }
-        let budgets = PyDict::new(py);
-        for (name, budget) in stats.budgets {
-            let recovers = budget.recovers_at.map(nanos::of_mark);
-            let values = tuple!(py; budget.in_flight, budget.waiting, budget.quota_left, recovers);
-            budgets.set_item(name, self.budget_stats.bind(py).call1(values)?)?;
-        }
-        let values = tuple!(py;
-            nanos::of_span(stats.delay_ms),
-            nanos::of_span(stats.backoff_ms),
-            stats.backoff_step,
-            stats.slots,
-            stats.in_flight,
-            stats.waiting,
-            stats.hold_until.map(nanos::of_mark),
-            stats.quota_left,
-            stats.reason.map(Reason::name),
-            stats.paused,
-            stats.effective.rate,
-            stats.effective.concurrency,
-            shares,
-            stats.without_effect,
-            stats.effective.latency_ms.map(nanos::of_span),
-            stats.recovers_at.map(nanos::of_mark),
-            budgets,
-        );
-        self.scope_stats.bind(py).call1(values)
-    }
-
-    /// What people should know.
-    pub fn notices<'py>(&self, py: Python<'py>, notices: Vec<Notice>) -> PyResult<Bound<'py, PyList>> {
-        let all: Vec<_> =
-            notices.into_iter().map(|notice| self.notice(py, notice)).collect::<PyResult<_>>()?;
-        PyList::new(py, all)
-    }
-
-    fn notice<'py>(&self, py: Python<'py>, notice: Notice) -> PyResult<Bound<'py, PyAny>> {
-        let more = PyDict::new(py);
-        let pace_of = |pace: Pace| {
-            more.set_item("delay", nanos::of_span(pace.delay_ms))?;
-            more.set_item("step", pace.step)?;
-            more.set_item("hold_until", pace.hold_until.map(|until| nanos::of_mark(until.millis())))?;
-            PyResult::Ok(pace.scope)
-        };
-        let finding_of = |found: Diagnostic| {
-            more.set_item("setting", found.setting)?;
-            more.set_item("path", found.path)?;
-            more.set_item("why", found.why)?;
-            PyResult::Ok(found.scope)
-        };
-        let (kind, scope) = match notice {
-            Notice::Backoff(pace) => ("backoff", pace_of(pace)?),
-            Notice::Recover(pace) => ("recover", pace_of(pace)?),
-            Notice::Delay(pace) => ("delay", pace_of(pace)?),
-            Notice::Hold { pace, asked } => {
-                more.set_item("asked", asked.map(|span| nanos::of_mark(span.millis())))?;
-                ("hold", pace_of(pace)?)
-            }
-            Notice::Answer { pace, is_bad, delay_before_ms, in_flight } => {
-                more.set_item("is_bad", is_bad)?;
-                more.set_item("delay_before", nanos::of_span(delay_before_ms))?;
-                more.set_item("in_flight", in_flight)?;
-                ("answer", pace_of(pace)?)
-            }
-            Notice::NoEffect(found) => ("no-effect", finding_of(found)?),
-            Notice::RampupBound(found) => ("rampup-bound", finding_of(found)?),
-            Notice::HoldCut(found) => ("hold-cut", finding_of(found)?),
-            Notice::Stalled { scope, span } => {
-                more.set_item("span", nanos::of_mark(span.millis()))?;
-                ("stall", scope)
-            }
-            Notice::Budgets { scope } => ("budgets", scope),
-            Notice::Down { scope, span } => {
-                more.set_item("span", nanos::of_mark(span.millis()))?;
-                ("down", scope)
-            }
-        };
-        self.notice.bind(py).call((kind, scope), Some(&more))
     }
 
     /// What header fields say.
@@ -192,6 +138,28 @@ impl Classes {
             budget,
         ))
     }
+}
+
+/// The fields that may be no whole numbers, though they often are.
+static FLOATS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let records = [ScopeStats::RECORD, BudgetStats::RECORD, Effective::RECORD];
+    let fields = records.iter().flat_map(|record| record.fields);
+    fields.filter(|field| field.kind.contains("f64")).map(|field| camel_case(field.name)).collect()
+});
+
+/// Instants and spans say so.
+fn is_time(key: &str) -> bool {
+    ["Ms", "At", "Until", "Since"].iter().any(|end| key.ends_with(end))
+}
+
+/// `delayMs` is `delay`; `for` is a word of Python's own.
+fn python_name(key: &str) -> String {
+    let name = snake(key.strip_suffix("Ms").unwrap_or(key));
+    if name == "for" { "span".into() } else { name }
+}
+
+fn entries(value: &Value) -> &[(String, Value)] {
+    if let Value::Map(entries) = value { entries } else { &[] }
 }
 
 fn nanos_of(ms: u64) -> u64 {

@@ -6,14 +6,13 @@
 use std::sync::Mutex;
 
 use autothrottle::{
-    Boundary,
+    Boundary, Robots, Value, Watch,
     boundary::{self, NO_SCOPE, WAIT, nanos},
 };
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
-    intern,
     prelude::*,
-    types::{PyDict, PyString, PyTuple},
+    types::{PyDict, PyList, PyString, PyTuple},
 };
 
 use crate::{
@@ -195,9 +194,9 @@ impl Engine {
         now: Whole,
         ticket: Whole,
         told: Vec<f64>,
-    ) -> PyResult<&Bound<'py, PyString>> {
+    ) -> PyResult<Bound<'py, PyString>> {
         let settled = self.with(|boundary| boundary.settle_told(now.now(), ticket.number(), &told))?;
-        Ok(word_of(py, settled))
+        Ok(PyString::intern(py, settled.name()))
     }
 
     fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
@@ -240,11 +239,8 @@ impl Engine {
     #[pyo3(signature = (now, scope, delay))]
     fn crawl_delay(&self, now: Whole, scope: Whole, delay: Option<Whole>) -> PyResult<&'static str> {
         let delay_ms = delay.map_or(f64::NAN, Whole::span);
-        self.with(|boundary| match boundary.crawl_delay(now.now(), scope.number(), delay_ms) {
-            0.0 => "applied",
-            1.0 => "overruled",
-            _ => "ignored",
-        })
+        let robots = self.with(|boundary| boundary.crawl_delay(now.now(), scope.number(), delay_ms))?;
+        Ok(Robots::ALL[robots as usize].name())
     }
 
     fn hold(&self, now: Whole, scope: Whole, span: Whole) -> PyResult<()> {
@@ -279,13 +275,14 @@ impl Engine {
     }
 
     fn stats<'py>(&self, py: Python<'py>, now: Whole) -> PyResult<Bound<'py, PyAny>> {
-        let stats = self.with(|boundary| boundary.stats_at(now.now()))?;
-        Classes::of(py)?.stats(py, stats)
+        Classes::of(py)?.record(py, "stats", &self.with(|boundary| boundary.stats(now.now()))?)
     }
 
     fn scope_stats<'py>(&self, py: Python<'py>, now: Whole, scope: Whole) -> PyResult<Bound<'py, PyAny>> {
-        let stats = self.with(|boundary| boundary.scope_stats_at(now.now(), scope.number()))?;
-        Classes::of(py)?.scope_stats(py, stats.ok_or_else(|| Refusal::UnknownScope.error(py))?)
+        match self.with(|boundary| boundary.scope_stats(now.now(), scope.number()))? {
+            Value::Nothing => Err(Refusal::UnknownScope.error(py)),
+            stats => Classes::of(py)?.record(py, "scopes", &stats),
+        }
     }
 
     #[pyo3(signature = (now, wall = None))]
@@ -309,17 +306,11 @@ impl Engine {
     }
 
     fn watch(&self, level: &Bound<'_, PyAny>) -> PyResult<()> {
-        let level = match level.extract::<&str>() {
-            Ok("nothing") => 0,
-            Ok("changes") => 1,
-            Ok("answers") => 2,
-            _ => {
-                let got = level.repr()?;
-                let want = "'nothing', 'changes' or 'answers'";
-                return Err(PyValueError::new_err(format!("level: want {want}; got {got}")));
-            }
+        let Some(watch) = level.extract().ok().and_then(Watch::of_name) else {
+            let want = "'nothing', 'changes' or 'answers'";
+            return Err(PyValueError::new_err(format!("level: want {want}; got {}", level.repr()?)));
         };
-        self.with(|boundary| boundary.watch(level))
+        self.with(|boundary| boundary.watch(watch as u32))
     }
 
     #[getter]
@@ -329,7 +320,9 @@ impl Engine {
 
     fn take_notices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let notices = self.with(Boundary::notices)?;
-        Ok(Classes::of(py)?.notices(py, notices)?.into_any())
+        let classes = Classes::of(py)?;
+        let notices = notices.iter().map(|notice| classes.record(py, "", &notice.into()));
+        Ok(PyList::new(py, notices.collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
 
     #[getter]
@@ -394,14 +387,5 @@ fn poisoned<T>(_: T) -> PyErr {
 
 pub fn settled_of(py: Python<'_>, settled: boundary::Settled, asked_ms: f64) -> PyResult<Bound<'_, PyAny>> {
     let asked = (!asked_ms.is_nan()).then(|| nanos::of_mark(asked_ms));
-    Classes::of(py)?.settled.bind(py).call1((word_of(py, settled), asked))
-}
-
-fn word_of(py: Python<'_>, settled: boundary::Settled) -> &Bound<'_, PyString> {
-    match settled {
-        boundary::Settled::Unknown => intern!(py, "unknown"),
-        boundary::Settled::Over => intern!(py, "over"),
-        boundary::Settled::Again => intern!(py, "again"),
-        boundary::Settled::TooLong => intern!(py, "too-long"),
-    }
+    Classes::of(py)?.settled.bind(py).call1((PyString::intern(py, settled.name()), asked))
 }

@@ -1,7 +1,10 @@
 //! How a request ended, from Python's words to the façade's numbers. Numbers are looked at here, before
 //! anything has changed.
 
-use autothrottle::boundary::{Outcome, STRIDE, flags, nanos};
+use autothrottle::{
+    Failure,
+    boundary::{Outcome, STRIDE, flags, nanos},
+};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     intern,
@@ -120,14 +123,11 @@ fn real(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
 }
 
 fn failure(value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    match value.extract::<&str>() {
-        Ok("connection") => Ok(0.0),
-        Ok("timeout") => Ok(1.0),
-        _ => {
-            let got = value.repr()?;
-            Err(PyValueError::new_err(format!("failure: want 'connection' or 'timeout'; got {got}")))
-        }
+    if let Some(failure) = value.extract().ok().and_then(Failure::of_name) {
+        return Ok(f64::from(failure as u8));
     }
+    let got = value.repr()?;
+    Err(PyValueError::new_err(format!("failure: want 'connection' or 'timeout'; got {got}")))
 }
 
 /// An attribute that is a time, in milliseconds.

@@ -19,7 +19,7 @@ use pyo3::{
 };
 
 use crate::{
-    answers::problems,
+    answers::{Classes, problems},
     engine::settled_of,
     outcome::Reported,
     typed::{Costs, Real, Text, Whole},
@@ -163,12 +163,7 @@ impl Shared {
     fn crawl_delay(&self, now: Whole, scope: Whole, delay: Option<Whole>) -> PyResult<&'static str> {
         let delay = delay.map(|delay| Span::from_millis(delay.span()));
         let name = self.name_of(scope)?;
-        let outcome = self.with(|machine| machine.crawl_delay(instant(now), &name, delay))?;
-        Ok(match outcome {
-            Robots::Applied => "applied",
-            Robots::Overruled => "overruled",
-            Robots::Ignored => "ignored",
-        })
+        self.with(|machine| machine.crawl_delay(instant(now), &name, delay)).map(Robots::name)
     }
 
     fn hold(&self, now: Whole, scope: Whole, span: Whole) -> PyResult<()> {
@@ -264,11 +259,6 @@ impl Shared {
         self.with(|machine| machine.in_flight())
     }
 
-    fn status<'py>(&self, py: Python<'py>, now: Whole) -> PyResult<Bound<'py, PyAny>> {
-        let status = self.with(|machine| machine.status(instant(now)))?;
-        value::object(py, &Value::from(&status))
-    }
-
     /// When, why not now, and which scope says so.
     fn peek(
         &self,
@@ -286,12 +276,18 @@ impl Shared {
     }
 
     fn stats<'py>(&self, py: Python<'py>, now: Whole) -> PyResult<Bound<'py, PyAny>> {
-        value::object(py, &self.with(|machine| machine.stats(instant(now)))?)
+        let mut stats = self.with(|machine| machine.stats(instant(now)))?;
+        if let Value::Map(entries) = &mut stats {
+            let group = self.with(|machine| machine.status(instant(now)))?;
+            entries.push(("shared".into(), Value::from(&group)));
+        }
+        Classes::of(py)?.record(py, "stats", &stats)
     }
 
     fn scope_stats<'py>(&self, py: Python<'py>, now: Whole, scope: Whole) -> PyResult<Bound<'py, PyAny>> {
         let name = self.name_of(scope)?;
-        value::object(py, &self.with(|machine| machine.scope_stats(instant(now), &name))?)
+        let stats = self.with(|machine| machine.scope_stats(instant(now), &name))?;
+        Classes::of(py)?.record(py, "scopes", &stats)
     }
 
     #[pyo3(signature = (now, wall = None))]
@@ -361,7 +357,7 @@ fn written(py: Python<'_>, effect: Effect) -> PyResult<Bound<'_, PyTuple>> {
         Effect::Fail { ticket, why } => {
             ("fail", ticket, value::object(py, &Value::from(&why))?).into_pyobject(py)
         }
-        Effect::Notice(notice) => ("notice", value::object(py, &notice)?).into_pyobject(py),
+        Effect::Notice(notice) => ("notice", Classes::of(py)?.record(py, "", &notice)?).into_pyobject(py),
         Effect::Warn(warning) => ("warn", warning.code(), warning.text()).into_pyobject(py),
         Effect::Moved => ("moved",).into_pyobject(py),
     }

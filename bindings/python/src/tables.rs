@@ -123,7 +123,7 @@ fn section_name(section: Section) -> String {
 }
 
 /// `slotDelay` as Python has it.
-fn snake(key: &str) -> String {
+pub fn snake(key: &str) -> String {
     let parts = key.chars().map(|c| if c.is_ascii_uppercase() { format!("_{c}") } else { c.into() });
     parts.collect::<String>().to_ascii_lowercase()
 }

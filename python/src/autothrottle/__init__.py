@@ -23,7 +23,8 @@ from ._native import Engine
 from ._permit import Permit
 from ._requests import RequestOptions, request_options
 from ._scopes import add_scope, by_domain_hierarchy, by_endpoint, by_host
-from ._stats import BudgetStats, Peek, ScopeStats, Stats
+from ._seconds import Peek
+from ._stats import BudgetStats, ScopeStats, Stats
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
 from .errors import (

@@ -17,7 +17,8 @@ from ._native import SECTIONS, parse_robots
 from ._permit import Permit, Wait, Waiting
 from ._requests import Settings
 from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, said_of_name
-from ._stats import Peek, ScopeStats, Stats
+from ._seconds import Peek
+from ._stats import ScopeStats, Stats
 from ._watch import ROW
 from .errors import ConfigError, Problem
 

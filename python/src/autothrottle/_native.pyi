@@ -16,23 +16,8 @@ from typing import Any
 
 from typing_extensions import Self
 
-from ._state import (
-    Decision,
-    Failure,
-    HeaderMap,
-    Headers,
-    Hints,
-    HintsRead,
-    Notice,
-    Peek,
-    Robots,
-    ScopeOutcome,
-    ScopeStats,
-    Settled,
-    SettledKind,
-    Stats,
-    Watching,
-)
+from ._records import Failure, Notice, Robots, ScopeStats, SettledKind, Stats, Watching
+from ._state import Decision, HeaderMap, Headers, Hints, HintsRead, Peek, ScopeOutcome, Settled
 
 SECTIONS: dict[str, dict[str, tuple[str, str]]]
 """Which settings there are: section → the key in Python's case → the engine's key, and what is in it."""
@@ -387,14 +372,13 @@ class Shared:
     def waiting(self) -> int: ...
     @property
     def in_flight(self) -> int: ...
-    def status(self, now: int) -> dict[str, Any]: ...
     def peek(
         self, now: int, scopes: Sequence[int | None], cost: float | Sequence[float]
     ) -> tuple[int | None, Any, int | None]:
         """When, why not now, and which scope says so."""
 
-    def stats(self, now: int) -> dict[str, Any]: ...
-    def scope_stats(self, now: int, scope: int) -> dict[str, Any]: ...
+    def stats(self, now: int) -> Stats: ...
+    def scope_stats(self, now: int, scope: int) -> ScopeStats: ...
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]: ...
     @property
     def warn_threshold(self) -> int: ...

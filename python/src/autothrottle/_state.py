@@ -1,4 +1,4 @@
-"""What the engine answers with, as Python types. Instants and spans are whole nanoseconds."""
+"""What the engine takes and answers with beside ``_records.py``. Instants and spans are whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -6,39 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
-Reason = Literal[
-    "paused",
-    "global",
-    "concurrency",
-    "delay",
-    "backoff",
-    "crawl-delay",
-    "slot-delay",
-    "hold",
-    "quota",
-    "request-delay",
-    "rate",
-]
-"""Why a request waits."""
-
-SettledKind = Literal["unknown", "over", "again", "too-long"]
-Failure = Literal["connection", "timeout"]
-Robots = Literal["applied", "overruled", "ignored"]
-Watching = Literal["nothing", "changes", "answers"]
-NoticeKind = Literal[
-    "backoff",
-    "recover",
-    "delay",
-    "hold",
-    "answer",
-    "no-effect",
-    "rampup-bound",
-    "hold-cut",
-    "stall",
-    "down",
-    "budgets",
-]
-
+from ._records import Reason, SettledKind
 
 Text: TypeAlias = str | bytes
 Headers: TypeAlias = (
@@ -134,106 +102,6 @@ class Hints:
     """Units per window."""
     window: int | None = None
     """The window."""
-
-
-@dataclass(frozen=True)
-class BudgetStats:
-    """A server's budget at one instant: the fields of ``autothrottle.BudgetStats``, times in nanoseconds."""
-
-    in_flight: int
-    waiting: int
-    quota_left: float | None
-    recovers_at: int | None
-
-
-@dataclass(frozen=True)
-class ScopeStats:
-    """One scope at one instant: the fields of ``autothrottle.ScopeStats``, times in nanoseconds."""
-
-    delay: int
-    backoff: int
-    backoff_step: int
-    slots: int
-    in_flight: int
-    waiting: int
-    hold_until: int | None
-    quota_left: float | None
-    reason: Reason | None
-    paused: bool
-    rate: float | None
-    concurrency: float
-    bound_by: dict[str, float]
-    without_effect: str | None
-    latency: int | None = None
-    recovers_at: int | None = None
-    budgets: dict[str, BudgetStats] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SharedStats:
-    """A group of processes that share a limit: the fields of ``throttle.stats().shared``, in nanoseconds."""
-
-    writer: str | None
-    is_writer: bool
-    epoch: int
-    members: int | None
-    lead: int
-    round_trip: int | None
-    last_heard_at: int | None
-    offline_since: int | None
-    debt: int
-
-
-@dataclass(frozen=True)
-class Stats:
-    """Everything at one instant: the fields of ``autothrottle.Stats``, times in nanoseconds."""
-
-    waiting: int
-    in_flight: int
-    sent: int
-    settled: int
-    cancelled: int
-    paused: bool
-    scopes: dict[str, ScopeStats]
-    age: int | None = None
-    shared: SharedStats | None = None
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something that people or drivers should know. What a kind does not tell is ``None``."""
-
-    kind: NoticeKind
-    """``backoff``, ``recover``, ``delay``, ``hold``, ``answer``: what an answer did. ``no-effect``: a setting
-    has had none. ``rampup-bound``: a setting is what binds a scope that ramps. ``hold-cut``: a server asked
-    for a longer wait than ``backoff.max_hold``. ``stall``: a scope has only answered badly for long.
-    ``budgets``: answers of a scope name several budgets, so the driver names routes from here on."""
-    scope: str
-    """The scope's name."""
-    delay: int | None = None
-    """Its delay before jitter."""
-    step: int | None = None
-    """Its steps of backoff in force."""
-    hold_until: int | None = None
-    """The end of a hold."""
-    asked: int | None = None
-    """``hold``: what the server asked for, where ``backoff.maxHold`` cut it."""
-    is_bad: bool | None = None
-    """``answer``: whether it was bad."""
-    delay_before: int | None = None
-    """``answer``: the delay before it."""
-    in_flight: int | None = None
-    """``answer``: what is in flight after it."""
-    setting: str | None = None
-    """``no-effect``, ``rampup-bound``, ``hold-cut``: the setting's name."""
-    path: str | None = None
-    """The same: where it is set."""
-    why: str | None = None
-    """The same: what was seen."""
-    span: int | None = None
-    """``stall``: for how long."""
-    latency: int | None = None
-    """``answer`` of a limit that processes share: how long it took, where that is known."""
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,8 @@ instants and spans are whole nanoseconds. ``Throttle`` is what most programs wan
 """
 
 from ._native import Engine, parse_hints, parse_robots
-from ._state import (
-    BudgetStats,
-    Decision,
-    HeaderMap,
-    Hints,
-    HintsRead,
-    Notice,
-    Peek,
-    QuotaHint,
-    Reason,
-    ScopeOutcome,
-    ScopeStats,
-    Settled,
-    Stats,
-)
+from ._records import BudgetStats, Notice, Reason, ScopeStats, Stats
+from ._state import Decision, HeaderMap, Hints, HintsRead, Peek, QuotaHint, ScopeOutcome, Settled
 from .errors import (
     ConfigError,
     CostExceedsQuotaError,

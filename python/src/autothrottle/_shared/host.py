@@ -7,15 +7,14 @@ heard last.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from .._clock import Timer
 from .._events import SharedCode
 from .._native import Engine, Shared
-from .._state import Decision, Notice, Peek, Robots, ScopeStats, Settled, SharedStats, Stats, Watching
+from .._records import Notice, Robots, ScopeStats, Stats, Watching
+from .._state import Decision, Peek, Settled
 from ..errors import (
     ConfigError,
     CostExceedsQuotaError,
@@ -25,8 +24,6 @@ from ..errors import (
     SharedError,
 )
 from .transport import Lease, Leaving, Offline, Peer, Scheduler, Transport
-
-T = TypeVar("T")
 
 _NS = 1_000_000
 _LEVELS = {"nothing": 0, "changes": 1, "answers": 2}
@@ -247,11 +244,11 @@ class SharedHost:
 
     def stats(self, now: int) -> Stats:
         """What the leader last said. ``age``: how old it is."""
-        return stats_read(self._machine.stats(now), self._machine.status(now))
+        return self._machine.stats(now)
 
     def scope_stats(self, now: int, scope: int) -> ScopeStats:
         """The state of one scope."""
-        return read(ScopeStats, self._machine.scope_stats(now, scope))
+        return self._machine.scope_stats(now, scope)
 
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]:
         """What was learned, by all."""
@@ -315,7 +312,7 @@ class SharedHost:
             if self._listener is not None:
                 self._listener.refuse(ticket, self._error_of(refusal))
         elif what == "notice":
-            self._notices.append(read(Notice, of[0]))
+            self._notices.append(of[0])
         elif what == "warn":
             if self._listener is not None:
                 self._listener.shared_warning(*of)
@@ -422,44 +419,3 @@ class SharedHost:
                 [Problem("shared", "a connection that this process may use", more[0])]
             )
         return ValueError(more[0])
-
-
-# What the machine of a group tells, as the package's own types: it speaks milliseconds and npm's names.
-
-_INSTANTS = {"hold_until", "last_heard_at", "offline_since", "recovers_at"}
-_SPANS = {"age", "asked", "backoff", "debt", "delay", "delay_before", "latency", "lead", "round_trip", "span"}
-
-
-def mark(ms: float | None) -> int | None:
-    """An instant."""
-    return None if ms is None else max(0, round(ms * _NS))
-
-
-def span(ms: float | None) -> int | None:
-    """A span."""
-    return None if ms is None or not math.isfinite(ms) else max(0, math.ceil(ms * _NS))
-
-
-def read(kind: type[T], told: Mapping[str, Any], **made: Any) -> T:
-    """One of the types by the names of its fields; ``made`` stand as they are."""
-    for each in fields(kind):  # type: ignore[arg-type]
-        if each.name in made:
-            continue
-        first, *more = each.name.split("_")
-        key = first + "".join(map(str.capitalize, more))
-        value = told.get(key)
-        if each.name in _INSTANTS:
-            value = mark(value)
-        elif each.name in _SPANS:
-            value = span(told.get("forMs" if key == "span" else f"{key}Ms"))
-        if value is None and each.type == "int":
-            value = 0
-        if value is not None or (each.default is MISSING and each.default_factory is MISSING):
-            made[each.name] = value
-    return kind(**made)
-
-
-def stats_read(stats: Mapping[str, Any], shared: Mapping[str, Any]) -> Stats:
-    """Statistics of the group, and the group itself."""
-    scopes = {name: read(ScopeStats, scope) for name, scope in stats["scopes"].items()}
-    return read(Stats, stats, scopes=scopes, shared=read(SharedStats, shared))

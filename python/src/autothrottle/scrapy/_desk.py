@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from .._clock import Clock, Timer
     from .._native import Engine
-    from .._state import ScopeStats, Settled
+    from .._records import ScopeStats
+    from .._state import Settled
 
 logger = logging.getLogger("autothrottle.scrapy")
 
