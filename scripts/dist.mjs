@@ -112,6 +112,8 @@ const COMMON = {
   bundle: true,
   splitting: true,
   chunkNames: 'shared-[hash]',
+  metafile: true,
+  write: false,
   format: 'esm',
   platform: 'neutral',
   packages: 'external',
@@ -200,7 +202,33 @@ async function esModules() {
       build.onResolve({ filter: /\.wasm\?module$/ }, ({ path }) => ({ path, external: true }))
     },
   }
-  await bundle({ ...COMMON, entryPoints, outdir: dist, plugins: [plugin, whole] })
+  const { metafile, outputFiles } = await bundle({
+    ...COMMON,
+    entryPoints,
+    outdir: dist,
+    plugins: [plugin, whole],
+  })
+  for (const { path, text } of named(metafile, outputFiles)) {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text)
+  }
+}
+
+/**
+ * Calls each chunk after the largest file in it. Then its ES module and its CommonJS lie side by side in the
+ * package, however they change, where gzip finds the one in the other: by their hashes it is 8 kB up or down.
+ */
+function named(metafile, outputFiles) {
+  const names = new Map()
+  for (const [path, { entryPoint, inputs }] of Object.entries(metafile.outputs)) {
+    const sizes = Object.entries(inputs).map(([file, { bytesInOutput }]) => [bytesInOutput, file])
+    const [, largest] = sizes.sort(([a], [b]) => b - a)[0] ?? []
+    const name = basename(path)
+    names.set(name, entryPoint ? name : `shared-${basename(largest).split('.')[0]}.js`)
+  }
+  if (new Set(names.values()).size < names.size) throw new Error(`Two files have one name: ${[...names]}`)
+  const rename = (text) => text.replaceAll(/\bshared-[A-Z\d]{8}\.js/g, (name) => names.get(name))
+  return outputFiles.map(({ path, text }) => ({ path: rename(path), text: rename(text) }))
 }
 
 const besideOf = (name) => `
@@ -239,16 +267,15 @@ async function commonJs() {
       }))
     },
   }
-  const { outputFiles } = await bundle({
+  const { metafile, outputFiles } = await bundle({
     ...COMMON,
     entryPoints: entries.map((entry) => `${root}/js/${entry}.ts`),
     outdir: `${dist}/cjs`,
     external: ['node:fs'],
-    write: false,
     plugins: [plugin, whole],
   })
   mkdirSync(`${dist}/cjs`, { recursive: true })
-  for (const { path, text } of outputFiles) {
+  for (const { path, text } of named(metafile, outputFiles)) {
     const minifyWhitespace = text.length > 32_000
     writeFileSync(path, (await transform(text, { format: 'cjs', target, minifyWhitespace })).code)
   }
