@@ -44,10 +44,12 @@ export async function build({ withComponent = true } = {}) {
       await step(`${name}: Rust`, () => buildWasm(['--locked', '--package', crate]))
       const compiled = `${root}/target/wasm32-unknown-unknown/wasm/${crate.replaceAll('-', '_')}.wasm`
       await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
-      fitBindings(name)
-      await step(`${name}: wasm-opt`, () =>
-        run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, module, '-o', module]),
-      )
+      await step(`${name}: wasm-opt`, async () => {
+        // Its imports and exports get names of one letter: their own stand in the bindings once more.
+        const args = ['wasm-opt', ...WASM_OPT, '--minify-imports-and-exports-and-modules']
+        const names = capture('npx', ['--no-install', ...args, module, '-o', module], 'inherit')
+        fitBindings(name, JSON.parse(names))
+      })
       sign(module)
       await inline(name, module)
     })
@@ -115,132 +117,49 @@ function provenance() {
 
 /**
  * Makes the bindings fit for more hosts. Text is decoded and encoded by what is there at the first string,
- * not at import: jsdom has no `TextDecoder`, and there Node's own module has. And a module is a module
- * although it comes from another realm, as in edge functions of Next.js: we never give anything else.
+ * not at import: jsdom has no `TextDecoder`, and there Node's own module has. What else runs at import goes:
+ * bundlers keep it with all that it names. A module is one although it comes from another realm, as in edge
+ * functions of Next.js: we never give anything else. Text always has what makes its room larger. And the
+ * error of a call within a call is ours.
+ *
+ * @param names what wasm-opt calls the module's imports and exports now.
  */
-function fitBindings(name) {
+function fitBindings(name, names) {
   const file = `${root}/pkg/${name}.js`
   let code = readFileSync(file, 'utf8')
   const replace = (from, to) => {
-    if (!code.includes(from)) throw new Error(`pkg/${name}.js: the bindings no longer say ${from}`)
+    const before = code
     code = code.replaceAll(from, to)
+    if (code === before) throw new Error(`pkg/${name}.js: the bindings no longer say ${from}`)
   }
-  replace(
-    "let cachedTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });\ncachedTextDecoder.decode();\n",
-    LAZY,
-  )
-  replace('return cachedTextDecoder.decode(bytes)', 'return textDecoder().decode(bytes)')
-  const made = "cachedTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });"
-  replace(`${made}\n        cachedTextDecoder.decode();`, 'cachedTextDecoder = undefined;')
-  const asked = 'if (!(module instanceof WebAssembly.Module)) {\n'
-  replace(`${asked}        module = new WebAssembly.Module(module);\n    }\n`, '')
-  const checked = `    if (module !== undefined) {
-        if (Object.getPrototypeOf(module) === Object.prototype) {
-            ({module} = module)
-        } else {
-            console.warn('using deprecated parameters for \`initSync()\`; pass a single object instead')
-        }
-    }
-`
-  replace(checked, '    ({module} = module)\n')
-  const grown = '.buffer.detached === undefined && cachedDataViewMemory0.buffer !== wasm.memory.buffer)'
-  replace(`.buffer.detached === true || (cachedDataViewMemory0${grown}`, '.buffer.byteLength === 0')
-  replace('__wbg_ptr', 'ptr')
-  // All room comes from one place.
-  code = code.replaceAll(/\b(pass\w+\([^()]*?), wasm\.\w+(?:, wasm\.\w+)?\)/g, '$1)')
-  code = code.replaceAll(/(function pass\w+\(arg), malloc(?:, realloc)?\)/g, '$1)')
-  code = code.replaceAll(/= (malloc|realloc)\(/g, '= wasm.__wbindgen_$1(')
-  // Several results stand in the memory: one function reads them.
-  const moved = 'wasm.__wbindgen_add_to_stack_pointer'
-  const results = /(wasm\.\w+\(retptr\b.*\));\n((?: *var r\d = .*\n)+)/g
-  code = code.replaceAll(`const retptr = ${moved}(-16) >>> 0;\n`, '').replaceAll(`${moved}(16);\n`, '')
-  code = code.replaceAll(results, (_, call, read) => {
-    const names = read.match(/\br\d/g).join(', ')
-    return `const [${names}] = results(${call.replace('(retptr', '')};\n`
-  })
-  code = code.replaceAll(/^( *)try \{\n((?:\1 {4}.*\n| *\n)*)\1\} finally \{\n *\1\}\n/gm, '$2')
-  code += RESULTS
-  const { imports, exports } = shortenNames(`${root}/pkg/${name}_bg.wasm`)
-  for (const [long, short] of imports) replace(`${long}:`, `${short}:`)
-  const types = `${root}/pkg/${name}_bg.wasm.d.ts`
-  let declared = readFileSync(types, 'utf8')
-  for (const [long, short] of exports) {
-    code = code.replaceAll(new RegExp(`\\bwasm\\.${long}\\b`, 'g'), `wasm.${short}`)
-    declared = declared.replaceAll(new RegExp(`\\bconst ${long}\\b`, 'g'), `const ${short}`)
-  }
-  writeFileSync(types, declared)
-  // The one error that the bindings throw by themselves: a call before never came back.
+  replace("new TextDecoder('utf-8', { ignoreBOM: true })", '{ decode }')
+  replace('new TextEncoder()', '{ encodeInto }')
+  const atImport = ['cachedTextDecoder.decode.*', 'if \\(Symbol.dispose.*', "if \\(!\\('encodeInto'[^]*?^}"]
+  replace(new RegExp(`^ *(?:${atImport.join('|')})\n`, 'gm'), '')
+  replace('!(module instanceof WebAssembly.Module)', 'false')
+  replace('Object.getPrototypeOf(module) === Object.prototype', 'true')
+  replace('realloc === undefined', 'false')
   replace('throw new Error(getStringFromWasm0', 'throw brokenOff(getStringFromWasm0')
-  code += '\nlet brokenOff = (message) => new Error(message)\n'
-  code += 'export function throwAs(make) {\n    brokenOff = make\n}\n'
+  for (const [module, long, short] of names.imports) {
+    replace(`${long}:`, `${short}:`)
+    code = code.replace(`"${module}":`, 'a:')
+  }
+  const exported = new Map(names.exports)
+  replace(/\bwasm\.(\w+)/g, (_, long) => `wasm.${exported.get(long)}`)
+  writeFileSync(file, FITTING + code)
   appendFileSync(`${root}/pkg/${name}.d.ts`, '\nexport function throwAs(make: () => Error): void;\n')
-  // A wrong argument leaves no memory behind: what crosses is checked before.
-  const undone =
-    /let (ptr0, len0, ptr1, len1);\n( *)try \{\n((?:\2 {4}.*\n)*?)\2\} catch \(e\) \{\n(?:\2 {4}.*\n)*?\2\}\n/g
-  code = code.replaceAll(undone, 'let $1;\n$3')
-  // Each text comes with what makes its room larger; and `free` is called by its name.
-  code = code.replace(/ {4}if \(realloc === undefined\) \{\n(?: {8}.*\n)*? {4}\}\n/, '')
-  code = code.replaceAll(/if \(Symbol\.dispose\) \w+\.prototype\[Symbol\.dispose\] = .*\n/g, '')
-  const start = code.indexOf('const cachedTextEncoder = new TextEncoder();')
-  if (start >= 0) {
-    const end = code.indexOf('let WASM_VECTOR_LEN')
-    code = code.slice(0, start) + code.slice(end)
-    code = code.replaceAll(/\bcachedTextEncoder\./g, 'textEncoder().')
-  }
-  writeFileSync(file, code)
 }
 
-/**
- * Names a module's imports `i0`, `i1` and so on, and its exports `e0`, `e1`, but for its memory: their own
- * names end in hashes or begin alike, and stand in the bindings once more. Gives what each was called and is
- * called now.
- */
-function shortenNames(file) {
-  const bytes = readFileSync(file)
-  const compiled = new WebAssembly.Module(bytes)
-  const short = (names, letter) => names.map(({ name }, index) => [name, letter + index])
-  const imports = short(WebAssembly.Module.imports(compiled), 'i')
-  const shown = WebAssembly.Module.exports(compiled).filter(({ kind }) => kind !== 'memory')
-  const exports = short(shown, 'e')
-  const said = (name) => String.fromCharCode(name.length) + name
-  const [IMPORTS, EXPORTS] = [2, 7]
-  const parts = [bytes.subarray(0, 8)]
-  for (let at = 8; at < bytes.length; ) {
-    const id = bytes[at++]
-    let size = 0
-    for (let shift = 0; ; shift += 7) {
-      const byte = bytes[at++]
-      size |= (byte & 127) << shift
-      if (byte < 128) break
-    }
-    let section = bytes.subarray(at, at + size).toString('latin1')
-    const pairs = id === IMPORTS ? imports : id === EXPORTS ? exports : []
-    for (const [long, name] of pairs) section = section.replace(said(long), said(name))
-    const length = [0, 7, 14, 21].map((shift) => ((section.length >> shift) & 127) | (shift < 21 ? 128 : 0))
-    parts.push(Buffer.from([id, ...length]), Buffer.from(section, 'latin1'))
-    at += size
-  }
-  writeFileSync(file, Buffer.concat(parts))
-  return { imports, exports }
+const FITTING = `const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
+function decode(bytes) {
+    return (this.coder ??= new (textClass('TextDecoder'))('utf-8', { ignoreBOM: true })).decode(bytes);
 }
-
-const LAZY = `let cachedTextDecoder;
-const textDecoder = () =>
-    (cachedTextDecoder ??= new (textClass('TextDecoder'))('utf-8', { ignoreBOM: true }));
-let cachedTextEncoder;
-const textEncoder = () => (cachedTextEncoder ??= new (textClass('TextEncoder'))());
-const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
-`
-
-const RESULTS = `
-function results(call, ...given) {
-    const at = wasm.__wbindgen_add_to_stack_pointer(-16) >>> 0;
-    try {
-        call(at, ...given);
-        return [0, 4, 8].map((place) => getDataViewMemory0().getInt32(at + place, true));
-    } finally {
-        wasm.__wbindgen_add_to_stack_pointer(16);
-    }
+function encodeInto(text, view) {
+    return (this.coder ??= new (textClass('TextEncoder'))()).encodeInto(text, view);
+}
+let brokenOff = (message) => new Error(message);
+export function throwAs(make) {
+    brokenOff = make;
 }
 `
 

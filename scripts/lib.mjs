@@ -38,9 +38,10 @@ export function run(command, args, options = {}) {
   })
 }
 
-/** What a program prints, or `undefined` if it cannot be run. */
-export function capture(command, args) {
-  const result = spawnSync(command, args, { ...start(command), encoding: 'utf8' })
+/** What a program prints, or `undefined` if it cannot be run. Its errors are left out, or ours (`inherit`). */
+export function capture(command, args, errors = 'pipe') {
+  const stdio = ['ignore', 'pipe', errors]
+  const result = spawnSync(command, args, { ...start(command), stdio, encoding: 'utf8' })
   return result.status === 0 ? result.stdout : undefined
 }
 

@@ -68,7 +68,7 @@ for (const name of ['autothrottle', 'simulator', 'shared']) {
       encoding: 'utf8',
       maxBuffer: 1e9,
     })
-    const exported = new Set([...stdout.matchAll(/\(export "\w+" \(func (\S+)\)\)/g)].map(([, of]) => of))
+    const exported = new Set([...stdout.matchAll(/\(export "[^"]+" \(func (\S+)\)\)/g)].map(([, of]) => of))
     const heads = [...stdout.matchAll(/\(func (\S+)[^\n]*/g)].filter(([, of]) => exported.has(of))
     const found = heads.map(([head]) => head)
     assert.ok(found.length > 20, `${found.length} exports`)
@@ -85,7 +85,7 @@ test('it is small to install: files, bytes as they lie there, bytes on the way',
   )
   t.diagnostic(`${files.length} files, ${unpackedSize} bytes, ${size} packed`)
   assert.ok(files.length <= 150, `${files.length} files`)
-  assert.ok(unpackedSize <= 2_450_000, `${unpackedSize} bytes`)
+  assert.ok(unpackedSize <= 2_475_000, `${unpackedSize} bytes`)
   assert.ok(size <= 1_099_500, `${size} bytes packed`)
   const hashes = files
     .filter(({ size }) => size > 200)
