@@ -38,7 +38,7 @@ export function run(command, args, options = {}) {
   })
 }
 
-/** What a program prints, or `undefined` if it cannot be run. Its errors are left out, or ours (`inherit`). */
+/** What a program prints, or `undefined` if it cannot be run. Of its errors, `inherit` shows what it says. */
 export function capture(command, args, errors = 'pipe') {
   const stdio = ['ignore', 'pipe', errors]
   const result = spawnSync(command, args, { ...start(command), stdio, encoding: 'utf8' })
