@@ -85,10 +85,8 @@ async function played<T>({ clock, throttle }: Playing, promise: Promise<T>): Pro
     isOver = true
   }
   promise.then(over, over)
-  while (!isOver) {
-    if (throttle.stats().waiting > 0) await clock.advance(1)
-    else await new Promise((resolve) => setTimeout(resolve, 1))
-  }
+  const goOn = () => (throttle.stats().waiting > 0 ? clock.advance(1) : pause())
+  await until(() => isOver, goOn)
   return promise
 }
 
@@ -97,12 +95,21 @@ interface Playing {
   readonly throttle: Throttle
 }
 
-/** Turns of the event loop until something is so; after two minutes it is a failure instead of a hang. */
-export async function until(isSo: () => boolean): Promise<void> {
-  const last = performance.now() + 120_000
+const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 1))
+let patience = 120_000
+
+/**
+ * Turns of the event loop until something is so; after two minutes it is a failure instead of a hang. What
+ * hangs in one test hangs in most: the tests after it wait for a second.
+ */
+export async function until(isSo: () => boolean, turn: () => Promise<void> = pause): Promise<void> {
+  const last = performance.now() + patience
   while (!isSo()) {
-    assert.ok(performance.now() < last, `not within two minutes: ${isSo}`)
-    await new Promise((resolve) => setTimeout(resolve, 1))
+    if (performance.now() > last) {
+      patience = 1000
+      assert.fail(`still not so: ${isSo}. Is pkg/ older than its sources? npm run build`)
+    }
+    await turn()
   }
 }
 
