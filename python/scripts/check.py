@@ -1,10 +1,9 @@
 """Everything about the Python package: ``python python/scripts/check.py``. Does its own set-up.
 
-Makes ``python/.venv`` from the committed versions, compiles the native module, and runs ruff, mypy and
-pytest. Then it builds
-the wheel and the sdist and looks at them as the package index would. Last it installs the wheel in an empty
-environment and runs the README there. ``--oldest`` runs the tests with the oldest versions that
-are allowed.
+Makes ``python/.venv`` from the committed versions, and builds the sdist and from it the wheel. Its native
+module goes into the sources, and ruff, mypy and pytest look at them. Last it looks at the packages as the
+package index would, installs the wheel in an empty environment and runs the README there. ``--oldest`` runs
+the tests with the oldest versions that are allowed.
 
 The environment is made anew when the committed versions change. Needs only Python and Rust.
 """
@@ -21,6 +20,7 @@ import sys
 import tempfile
 import time
 import venv
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +29,7 @@ REQUIREMENTS = HERE / "requirements"
 NEWEST = REQUIREMENTS / "newest.txt"
 OLDEST = REQUIREMENTS / "oldest.txt"
 SOURCE = HERE / "src" / "autothrottle"
+DIST = HERE / "dist"
 CLIENTS = "httpx,aiohttp,crawlee,llm,redis,requests,robots"
 TOOLS = (
     *("aiohttp", "anthropic", "build", "crawlee", "maturin", "httpx", "httpx2", "mypy", "openai"),
@@ -94,22 +95,36 @@ def native() -> None:
         "win32": ("autothrottle_python.dll", "_native.pyd"),
         "darwin": ("libautothrottle_python.dylib", "_native.abi3.so"),
     }.get(sys.platform, ("libautothrottle_python.so", "_native.abi3.so"))
-    # A file of its own each time: a process that has the old one open keeps it.
+    put(name, Path(COMPILED["CARGO_TARGET_DIR"], "python", made).read_bytes())
+
+
+def put(name: str, module: bytes) -> None:
+    """Writes the native module. A file of its own each time: a process that has the old one open keeps it."""
     (SOURCE / name).unlink(missing_ok=True)
-    shutil.copyfile(Path(COMPILED["CARGO_TARGET_DIR"], "python", made), SOURCE / name)
+    (SOURCE / name).write_bytes(module)
 
 
 def package(python: Path) -> None:
-    """Builds what is published, and uses it in an empty environment, as a new user would."""
-    dist, empty = HERE / "dist", HERE / ".venv-empty"
-    shutil.rmtree(dist, ignore_errors=True)
+    """Builds what is published; the native module of the wheel is what is tested."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    # Files in an sdist have no times: cargo would take a module of older sources for theirs.
+    for made in Path(COMPILED["CARGO_TARGET_DIR"], "python", ".fingerprint").glob("autothrottle*"):
+        shutil.rmtree(made)
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    step("build", python, "-m", "build", "--no-isolation", "--outdir", dist, PATH=path, **COMPILED)
-    step("twine", python, "-m", "twine", "check", "--strict", *dist.iterdir())
-    shutil.rmtree(empty, ignore_errors=True)
-    venv.create(empty, with_pip=True)
-    install(python_of(empty), NEWEST, f"{next(dist.glob('*.whl'))}[{CLIENTS}]")
-    step("the README's examples", python_of(empty), __file__, "--readme")
+    step("build", python, "-m", "build", "--no-isolation", "--outdir", DIST, PATH=path, **COMPILED)
+    with zipfile.ZipFile(next(DIST.glob("*.whl"))) as wheel:
+        name = next(name for name in wheel.namelist() if name.startswith("autothrottle/_native."))
+        put(name.split("/")[1], wheel.read(name))
+
+
+def published(python: Path) -> None:
+    """Uses the packages in an empty environment, as a new user would."""
+    step("twine", python, "-m", "twine", "check", "--strict", *DIST.iterdir())
+    folder = HERE / ".venv-empty"
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    install(python_of(folder), NEWEST, f"{next(DIST.glob('*.whl'))}[{CLIENTS}]")
+    step("the README's examples", python_of(folder), __file__, "--readme")
 
 
 def readme() -> None:
@@ -143,7 +158,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lock", action="store_true", help="write the newest versions that there are")
     parser.add_argument("--quick", action="store_true", help="leave the package out")
-    parser.add_argument("--prepare", action="store_true", help="only set up")
+    parser.add_argument("--prepare", action="store_true", help="only set up and build")
+    parser.add_argument("--prepared", action="store_true", help="what is left after --prepare")
     parser.add_argument("--oldest", action="store_true", help="only the tests, with the oldest versions")
     parser.add_argument("--readme", action="store_true", help="only the README's examples, with this Python")
     arguments = parser.parse_args()
@@ -153,25 +169,26 @@ def main() -> None:
     if arguments.lock:
         lock()
         return
-    if arguments.prepare:
-        environment_of(".venv", NEWEST, TOOLS)
-        native()
-        return
-    native()
     if arguments.oldest:
+        native()
         oldest = environment_of(".venv-oldest", OLDEST, TESTED)
         step("pytest, the oldest versions", oldest, "-m", "pytest")
         return
     python = environment_of(".venv", NEWEST, TOOLS)
+    if arguments.quick:
+        native()
+    elif not arguments.prepared:
+        package(python)
+    if arguments.prepare:
+        return
     step("ruff", python, "-m", "ruff", "check", "--quiet", ".")
     step("ruff format", python, "-m", "ruff", "format", "--check", "--quiet", ".")
     step("mypy", python, "-m", "mypy", "--no-error-summary")
     scrapys = sorted((HERE / "tests" / "with_scrapy").glob("*.py"))
     step("mypy, Scrapy's tests", python, "-m", "mypy", "--no-error-summary", *scrapys)
     step("pytest", python, "-m", "pytest")
-    if arguments.quick:
-        return
-    package(python)
+    if not arguments.quick:
+        published(python)
 
 
 if __name__ == "__main__":
