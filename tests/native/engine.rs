@@ -7,7 +7,7 @@ use autothrottle::{
     SubmitError, Ticket,
 };
 
-use crate::made::{engine, millis};
+use crate::made::{engine, millis, seeds};
 
 fn request<'a>(scopes: &'a [ScopeId], costs: &'a [f64]) -> Request<'a> {
     Request { costs, ..Request::new(scopes) }
@@ -98,7 +98,7 @@ fn sending_at_once_leaves_the_state_of_submit_and_poll() {
                     "ramp": { "rampup": { "startDelay": 100 } }, "rate": { "rate": 5 } } }"#;
     let names = ["free", "auto", "quota", "ramp", "rate", "other", "another"];
     let mut at_once: u64 = 0;
-    let seeds = std::env::var("SEEDS").map_or(40, |seeds| seeds.parse().expect("a number of seeds")).min(40);
+    let seeds = seeds(10).min(400);
     for seed in 0..seeds {
         let mut rng = Rng::new(seed);
         let mut pick = move |below: usize| (rng.draw().unit() * below as f64) as usize;

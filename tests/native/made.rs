@@ -15,6 +15,11 @@ pub fn engine(options: &str) -> Engine {
     Engine::new(Config::parse(json(options)).expect("options"))
 }
 
+/// How many seeds to play: `SEEDS`, as each night sets it, or as many as a usual run has time for.
+pub fn seeds(usual: u64) -> u64 {
+    std::env::var("SEEDS").map_or(usual, |seeds| seeds.parse().expect("a number of seeds"))
+}
+
 /// An instant, in milliseconds from the first one.
 pub fn millis(ms: f64) -> Instant {
     Instant::from_millis(ms).expect("an instant")

@@ -16,7 +16,7 @@ use crate::{
     scenarios::{Scenario, shared, train},
 };
 
-use crate::made::engine;
+use crate::made::{engine, seeds};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
@@ -342,8 +342,7 @@ fn nothing_freezes_in_a_day() {
 #[test]
 fn the_gap_stays_in_bounds_and_comes_back() {
     const CHAOS: u64 = 400;
-    let seeds = if std::env::var_os("SOAK").is_some() { 5000 } else { 150 };
-    for seed in 0..seeds {
+    for seed in 0..seeds(50).min(5000) {
         let config = r#"{ "defaults": { "rampup": { "minDelay": 20 }, "backoff": { "maxDelay": 60000 } } }"#;
         let mut engine = engine(config);
         let scope = [engine.scope("x")];
