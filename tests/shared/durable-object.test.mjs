@@ -85,10 +85,10 @@ else {
     assert.equal(site.counts.most, 2)
   })
 
-  // The bar is a second, so the next one waits for less. Two leases are six seconds: without disposal the
-  // places would come back after that.
+  // Two leases are six seconds: without disposal the places would come back after that, so the next one waits
+  // for less. They are back within a second, but a busy machine takes two until the next one has asked.
   const goOn = async (site) => {
-    const query = { scope: 'slots', maxWait: 950, ...(site && { target: `${site.url}next` }) }
+    const query = { scope: 'slots', maxWait: 4000, ...(site && { target: `${site.url}next` }) }
     const answers = await times(4, () => workers.get('run', query))
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], workers.said)
     if (site) assert.ok(site.counts.most <= 2, `${site.counts.most} at a time`)
@@ -97,7 +97,7 @@ else {
   const ask = (site, page, more) =>
     workers.client('run', { scope: 'slots', target: `${site.url}${page}`, ...more })
 
-  test('Workers that throw while they hold give their places back within a second', async () => {
+  test('Workers that throw while they hold give their places back before their lease ends', async () => {
     const died = await times(8, () => workers.get('die', { scope: 'slots' }))
     assert.deepEqual([...new Set(died.map(({ status }) => status))], [500])
     await goOn()
@@ -123,7 +123,7 @@ else {
       )
     })
 
-  test('clients that go while they hold: their places are free within a second', async (t) => {
+  test('clients that go while they hold: their places are free before their lease ends', async (t) => {
     // Two sites: the next may be there before the first has seen its connection end.
     const [left, site] = [await siteOf(t, 30), await siteOf(t, 30)]
     const holding = ['held-1', 'held-2'].map((page) => ask(left, page))
@@ -133,7 +133,7 @@ else {
     await until(() => left.counts.now === 0)
   })
 
-  test('killed while Workers hold: the places of the dead are free within a second', async (t) => {
+  test('killed while Workers hold: the places of the dead are free before their lease ends', async (t) => {
     const site = await siteOf(t, 30)
     for (const page of ['held-1', 'held-2']) ask(site, page)
     await until(() => site.counts.now === 2)
