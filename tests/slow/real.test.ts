@@ -152,7 +152,7 @@ test('behind a reader that stops stand at most 256 kB, as with plain fetch', asy
   const behind = async (send: typeof fetch) => {
     const reader = (await send(url, { method: 'POST', body })).body!.getReader()
     const { value } = await reader.read()
-    // The server waits, and so many turns of the loop read no byte: this process wants none.
+    // The server waits, and a thousand turns of the loop read no byte: this process wants none.
     for (let before = -1, rests = 0; rests < 1000; before = socket.bytesRead) {
       await turn()
       rests = isFull && before === socket.bytesRead ? rests + 1 : 0
