@@ -30,7 +30,7 @@ const tsx = (name, paths, ...options) => node(name, paths, '--import', 'tsx', ..
 
 /** The bindings and shared limits bring two thirds of all crates along: the core has neither natively. */
 const ENGINE = ['--package', 'autothrottle', '--package', 'autothrottle-reading']
-/** It is linted where it was built: its macro compiles a parser of WIT, which a native build would do again. */
+/** It is linted where it was built: a native build would compile its macro, with a parser of WIT, again. */
 const COMPONENT = 'autothrottle-component'
 const WASM = ['--profile', 'wasm', '--target', 'wasm32-unknown-unknown']
 /** Native tests of more than a second each: plays of many servers, an hour of requests, a million hosts. */
