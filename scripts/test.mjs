@@ -86,8 +86,8 @@ async function typescript(built) {
 }
 
 /** What npm has of other runtimes, of clients and of Redis' clients: too large for the core. */
-async function runtimes() {
-  for (const folder of ['runtimes', 'clients', 'shared']) {
+async function runtimes(folders = ['runtimes', 'clients', 'shared']) {
+  for (const folder of folders) {
     // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
     const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', `tests/${folder}`]
     await step(folder, () => run('npm', args))
@@ -132,7 +132,7 @@ async function core() {
 }
 
 async function all() {
-  const fetched = inLane(runtimes)
+  const fetched = inLane(() => runtimes())
   const compiled = inLane(rust)
   let built
   const isBuilt = new Promise((resolve) => {
@@ -169,6 +169,8 @@ async function nightly() {
   await step('shared limits, many seeds', () => run('cargo', shared, { env: group }))
   await step('Python, oldest versions', () => run('python3', ['python/scripts/check.py', '--oldest']))
   await step("Scrapy's own tests", () => run('python3', ['python/scripts/scrapy_suite.py']))
+  await runtimes(['runtimes'])
+  await node('types, older TypeScript too', ['tests/package/types.test.mjs'])
   for (const manifest of ['Cargo.toml', 'tower/Cargo.toml']) {
     const [, oldest] = /^rust-version = "(.+)"$/m.exec(readFileSync(`${root}/${manifest}`, 'utf8'))
     await run('rustup', ['toolchain', 'install', oldest, '--profile', 'minimal'])
