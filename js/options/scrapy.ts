@@ -1,213 +1,160 @@
 /**
- * Scrapy's settings → ours: names, seconds, booleans that stand for 1 and 0, in one place. A setting that has
- * no meaning here is an error.
+ * Scrapy's settings → ours. The engine's table (`src/config/scrapy.rs`) says which names there are, where
+ * each goes and how its value is read; `autothrottle.scrapy` reads by the same. A setting that has no meaning
+ * here is an error.
  */
 
 import { isObject, shown } from '../base/checks.js'
 import { ConfigError, type Problem } from '../base/errors.js'
 import { byIp } from '../scopes/by-ip.js'
-import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'
 import { nearestName } from '../wasm/engine.js'
-import { ROBOTS_MAX_DELAY } from './generated.js'
-import type { BackoffOptions, Jitter, QuotaOptions, ScopeOptions, ThrottleOptions } from './options.js'
+import { ROBOTS_MAX_DELAY, SCRAPY_DEFAULTS, SCRAPY_KEYS, SCRAPY_SETTINGS } from './generated.js'
+import type { ThrottleOptions } from './options.js'
 
 /** Settings of Scrapy's, as `settings.py` has them. Spans are seconds. */
 export type ScrapySettings = Readonly<Record<string, unknown>>
 
 type Draft = Record<string, unknown>
-/** Reads one setting into the options; throws what it wants instead. */
-type Reader = (value: unknown, options: ThrottleOptions & { defaults: Draft }, key: string) => void
+/** Reads a dict of a section, or of a scope by this name. */
+type ReadDict = (section: string, value: unknown, name?: string) => Draft
 
+/** What would have been right. */
 class Want extends Error {}
 
-const number = (value: unknown): number => {
-  const text = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
-  if (typeof text !== 'number' || !Number.isFinite(text)) throw new Want('a number')
-  return text
+const isDict = (value: unknown): value is Draft => isObject(value) && !Array.isArray(value)
+
+const WORDS: Draft = { True: true, False: false, None: null }
+
+/** Text as what it stands for: JSON, a number, Python's words. (Python itself reads all of its literals.) */
+function plain(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  const text = value.trim()
+  if (Object.hasOwn(WORDS, text)) return WORDS[text]
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text === '' || Number.isNaN(Number(text)) ? value : Number(text)
+  }
 }
-const millis = (value: unknown): number => {
-  if (number(value) < 0) throw new Want('seconds from 0')
+
+/** `value`, if it is right. */
+function checked<T>(value: unknown, isRight: boolean, want: string): T {
+  if (!isRight) throw new Want(want)
+  return value as T
+}
+const number = (value: unknown) => checked<number>(value, Number.isFinite(value), 'a number')
+const seconds = (value: unknown) =>
   // 0.3 s are 300 ms, not 299.99999999999994.
-  return Math.round(number(value) * 1e6) / 1e3
+  Math.round(checked<number>(value, number(value) >= 0, 'seconds from 0') * 1e6) / 1e3
+const flag = (value: unknown) =>
+  Boolean(checked(value, value === 0 || value === 1 || typeof value === 'boolean', 'True or False'))
+const text = (value: unknown) => checked<string>(value, typeof value === 'string' && value !== '', 'a string')
+/** What may be typed as a text with commas. */
+function list(value: unknown): readonly unknown[] {
+  const typed = plain(value)
+  if (Array.isArray(typed)) return typed
+  return checked<string>(value, typeof value === 'string', 'a list')
+    .split(',')
+    .flatMap((item) => item.trim() || [])
 }
-const flag = (value: unknown): boolean => {
-  const text = typeof value === 'object' ? '' : String(value)
-  if (/^(?:[Tt]rue|1)$/.test(text)) return true
-  if (/^(?:[Ff]alse|0)$/.test(text)) return false
-  throw new Want('True or False')
-}
-const list = (value: unknown): readonly unknown[] => {
-  if (typeof value === 'string') return value.split(',').map((item) => item.trim())
-  if (!Array.isArray(value)) throw new Want('a list')
-  return value
-}
-const codes = (value: unknown): number[] => list(value).map(number)
-const jitter = (value: unknown): Jitter => {
+function jitter(value: unknown) {
   if (typeof value === 'number') return value
   if (!Array.isArray(value)) return flag(value)
-  if (value.length !== 2) throw new Want('a flag, a number or two numbers')
-  return [number(value[0]), number(value[1])]
+  return checked<unknown[]>(value, value.length === 2, 'a flag, a number or two numbers').map(number)
 }
-const target = (value: unknown): number | [number, number] =>
-  Array.isArray(value) ? [number(value[0]), number(value[1])] : number(value)
-const text = (value: unknown): string => {
-  if (typeof value !== 'string' || value === '') throw new Want('a string')
-  return value
-}
-
-/** Classes of Scrapy's and Twisted's by what they are about. */
-const errors = (value: unknown): ('timeout' | 'connection')[] => {
-  const kinds = list(value).map((name) => {
-    if (/timeout|timedout/i.test(text(name))) return 'timeout'
-    if (/connect|responsefailed|dns|ioerror|oserror|socket|tunnel|ssl|tls/i.test(String(name)))
-      return 'connection'
-    throw new Want('exceptions that are timeouts or failed connections')
-  })
-  return [...new Set(kinds)]
-}
-
-const backoffReaders: Record<string, (value: unknown) => BackoffOptions> = {
-  http_codes: (value) => ({ statusCodes: codes(value) }),
-  exceptions: (value) => ({ errors: errors(value) }),
-  delay_factor: (value) => ({ factor: number(value) }),
-  min_delay: (value) => ({ minDelay: millis(value) }),
-  max_delay: (value) => ({ maxDelay: millis(value), maxHold: millis(value) }),
-  window: (value) => ({ window: millis(value) }),
-  jitter: (value) => ({ jitter: jitter(value) }),
-  concurrency_factor: (value) => ({ concurrencyFactor: number(value) }),
-}
-
-const scopeReaders: Record<string, (value: unknown, problems: Problem[], path: string) => ScopeOptions> = {
-  concurrency: (value) => ({ concurrency: number(value) }),
-  delay: (value) => ({ delay: millis(value) }),
-  slot_delay: (value) => ({ slotDelay: millis(value) }),
-  jitter: (value) => ({ jitter: jitter(value) }),
-  randomize_delay: (value) => ({ jitter: jitter(value) }),
-  throttle: (value) => ({ autothrottle: flag(value) }),
-  rampup: (value) => {
-    if (!isObject(value)) return { rampup: flag(value) }
-    return { rampup: { backoffTarget: target((value as Draft).backoff_target) } }
-  },
-  quota: (value) => ({ quota: number(value) as number | QuotaOptions }),
-  window: (value) => ({ window: millis(value) }),
-  ignore_robots_txt: (value) => ({ ignoreRobotsTxt: flag(value) }),
-  manager: (value) => {
-    if (typeof value !== 'function' && !isObject(value))
-      throw new Want('an object or a function that makes one')
-    return { manager: value as ScopeManager }
-  },
-  backoff: (value, problems, path) => ({ backoff: read(value, backoffReaders, problems, path) }),
-}
-
-const into = (place: Draft, key: string, value: object) => {
-  place[key] = { ...(typeof place[key] === 'object' ? (place[key] as object) : {}), ...value }
-}
-const backoff =
-  (key: string): Reader =>
-  (value, { defaults }) =>
-    into(defaults, 'backoff', backoffReaders[key]!(value))
-const autothrottle =
-  (key: string, convert: (value: unknown) => number): Reader =>
-  (value, options) =>
-    into(options as unknown as Draft, 'autothrottle', { [key]: convert(value) })
-
-const option =
-  (key: string, convert: (value: unknown) => number): Reader =>
-  (value, options) => {
-    Object.assign(options, { [key]: convert(value) })
-  }
-const byDefault =
-  (key: string, convert: (value: unknown) => unknown): Reader =>
-  (value, { defaults }) => {
-    defaults[key] = convert(value)
-  }
 
 const HOOKS = ['getScopes', 'getResponseBackoff', 'getErrorBackoff', 'getResponseDelay']
 
-/** Made by the first who asks, so that a bundle without Scrapy's settings leaves it out. */
-const settingReaders = (): Record<string, Reader> => ({
-  CONCURRENT_REQUESTS: option('concurrency', number),
-  CONCURRENT_REQUESTS_PER_DOMAIN: byDefault('concurrency', number),
-  DOWNLOAD_DELAY: byDefault('delay', millis),
-  DOWNLOAD_DELAY_PER_SLOT: byDefault('slotDelay', millis),
-  RANDOMIZE_DOWNLOAD_DELAY: (value, { defaults }) => {
-    defaults.jitter ??= jitter(value)
+/** What a value of each kind becomes. For a section as a kind it is a dict or a flag. */
+const KINDS: Record<string, (value: unknown, dict: ReadDict) => unknown> = {
+  number,
+  total: (value) => (value === 0 ? SCRAPY_DEFAULTS.noLimit : number(value)),
+  count: (value) => checked(value, Number.isInteger(value) && number(value) >= 0, 'a whole number from 0'),
+  seconds,
+  'seconds or false': (value) => value !== false && seconds(value),
+  flag,
+  jitter,
+  randomize: (value) => (value === 1 ? true : jitter(value)),
+  target: (value) => (Array.isArray(value) ? value.map(number) : number(value)),
+  codes: (value) => list(value).map((code) => number(plain(code))),
+  text,
+  rate: (value, dict) => {
+    if (isDict(value)) return dict('rate', value)
+    return typeof value === 'string' ? value : number(value)
   },
-  DOWNLOAD_DELAY_JITTER: byDefault('jitter', jitter),
-  CONCURRENT_REQUESTS_PER_IP: (value, options) => {
-    // Zero is Scrapy's way of having it off; else it is for addresses what the setting for domains is for
-    // domains.
-    if (number(value) === 0) return
-    options.defaults.concurrency = number(value)
-    try {
-      options.getScopes = byIp()
-    } catch {
-      throw new Want('0 in a runtime that cannot look addresses up')
-    }
+  quota: (value, dict) => {
+    if (Array.isArray(value)) return value.map((each) => KINDS.quota!(plain(each), dict))
+    return isDict(value) ? dict('quota', value) : number(value)
   },
-  DOWNLOAD_TIMEOUT: option('requestTimeout', millis),
-  REDIRECT_MAX_DELAY: (value, options) => {
-    options.redirects = 'throttle'
-    options.redirectMaxDelay = millis(value)
+  scope: (value, dict) => dict('scope', value),
+  scopes: (value, dict) =>
+    Object.entries(checked<Draft>(value, isDict(value), 'an object of scopes')).map(([name, scope]) => [
+      name,
+      dict('scope', plain(scope), name),
+    ]),
+  // Classes of Scrapy's and Twisted's, by what they are about: a failure has no class here.
+  exceptions: (value) => {
+    const kinds = list(value).map((name) => {
+      if (/timeout|timedout/i.test(text(name))) return 'timeout'
+      const isKnown = /connect|responsefailed|dns|ioerror|oserror|socket|tunnel|ssl|tls/i.test(text(name))
+      return checked('connection', isKnown, 'exceptions that are timeouts or failed connections')
+    })
+    return [...new Set(kinds)]
   },
-  THROTTLING_MANAGER: (value, options) => {
-    if (!isObject(value)) throw new Want(`an object with ${HOOKS.join(', ')}`)
-    for (const hook of Object.keys(value))
-      if (!HOOKS.includes(hook)) throw new Want(`an object with ${HOOKS.join(', ')}`)
-    Object.assign(options, value)
+  // Functions, where Scrapy has classes and import paths.
+  hooks: (value) => {
+    const isKnown = isDict(value) && Object.keys(value).every((hook) => HOOKS.includes(hook))
+    return checked(value, isKnown, `an object with ${HOOKS.join(', ')}`)
   },
-  THROTTLING_SCOPE_MANAGER: (value, { defaults }) => {
-    if (typeof value !== 'function') throw new Want('a function that makes a manager for each scope')
-    defaults.manager = value as MakeScopeManager
-  },
-  BACKOFF_HTTP_CODES: backoff('http_codes'),
-  BACKOFF_EXCEPTIONS: backoff('exceptions'),
-  BACKOFF_DELAY_FACTOR: backoff('delay_factor'),
-  BACKOFF_MIN_DELAY: backoff('min_delay'),
-  BACKOFF_MAX_DELAY: backoff('max_delay'),
-  BACKOFF_WINDOW: backoff('window'),
-  BACKOFF_JITTER: backoff('jitter'),
-  BACKOFF_CONCURRENCY_FACTOR: backoff('concurrency_factor'),
-  THROTTLING_WINDOW: byDefault('window', millis),
-  DELAYED_REQUESTS_WARN_THRESHOLD: option('warnThreshold', number),
-  AUTOTHROTTLE_DEBUG: (value, options) => {
-    options.debug = flag(value)
-  },
-  AUTOTHROTTLE_START_DELAY: autothrottle('startDelay', millis),
-  AUTOTHROTTLE_MAX_DELAY: autothrottle('maxDelay', millis),
-  AUTOTHROTTLE_TARGET_CONCURRENCY: autothrottle('targetConcurrency', number),
-})
+  managers: (value) =>
+    checked(value, typeof value === 'function', 'a function that makes a manager for each scope'),
+  manager: (value) =>
+    checked(value, typeof value === 'function' || isObject(value), 'an object or a function that makes one'),
+}
 
-/** `BACKOFF_MAX_DELAY` and `BACKOFF_HTTP_CODES` of the draft; the engine keeps longer holds and has more. */
-const MAX_DELAY = 300_000
-const HTTP_CODES = [429, 502, 503, 504, 520, 521, 522, 523, 524]
+/** Kinds whose text is no JSON. */
+const TEXTS = ['text', 'codes', 'exceptions']
 
 /** What `scrapy startproject` writes besides: no pace. */
-const OF_NO_PACE = [
-  'BOT_NAME',
-  'SPIDER_MODULES',
-  'NEWSPIDER_MODULE',
-  'ADDONS',
-  'FEED_EXPORT_ENCODING',
-  'TWISTED_REACTOR',
-  'REQUEST_FINGERPRINTER_IMPLEMENTATION',
-]
+const OF_NO_PACE =
+  'BOT_NAME SPIDER_MODULES NEWSPIDER_MODULE ADDONS FEED_EXPORT_ENCODING TWISTED_REACTOR ' +
+  'REQUEST_FINGERPRINTER_IMPLEMENTATION'
 
-/** Settings that only mean something beside another. */
-const PAIRED = [
-  'AUTOTHROTTLE_ENABLED',
-  'RAMPUP_BACKOFF_TARGET',
-  'ROBOTSTXT_OBEY',
-  'THROTTLING_ROBOTSTXT_OBEY',
-  'THROTTLING_ROBOTSTXT_MAX_DELAY',
-  'ROBOTSTXT_USER_AGENT',
-  'USER_AGENT',
-  'RETRY_ENABLED',
-  'RETRY_TIMES',
-  'RETRY_HTTP_CODES',
-  'THROTTLING_SCOPES',
-  'DOWNLOAD_SLOTS',
-]
+/** What is there in a dict, converted, by its name and our key. What is wrong is a problem. */
+function readAll(dict: Draft, known: Record<string, readonly string[]>, at: string, problems: Problem[]) {
+  const made: [name: string, key: string, value: unknown][] = []
+  for (const [name, value] of Object.entries(dict)) {
+    const path = at + name
+    try {
+      if (!Object.hasOwn(known, name)) {
+        const nearest = nearestName(name, Object.keys(known))
+        throw new Want(nearest ? `a known setting (did you mean ${nearest}?)` : 'a known setting')
+      }
+      const [kind, key] = [known[name]!.at(-1)!, known[name]![0]!]
+      const typed = TEXTS.includes(kind) ? value : plain(value)
+      if (typed === undefined || typed === null) continue
+      const readDict: ReadDict = (section, of, scope) =>
+        readSection(section, of, scope === undefined ? path : `${path}.${JSON.stringify(scope)}`, problems)
+      const isSection = isDict(typed) && Object.hasOwn(SCRAPY_KEYS, kind)
+      const convert = KINDS[kind] ?? (isSection ? (of) => readDict(kind, of) : flag)
+      made.push([name, key, convert(typed, readDict)])
+    } catch (error) {
+      if (!(error instanceof Want)) throw error
+      problems.push({ path, want: error.message, got: shown(value) })
+    }
+  }
+  return made
+}
+
+/** A dict of a section in Scrapy's names, as ours. */
+function readSection(section: string, value: unknown, path: string, problems: Problem[]): Draft {
+  if (!isDict(value)) problems.push({ path, want: 'an object', got: shown(value) })
+  const made = isDict(value) ? readAll(value, SCRAPY_KEYS[section]!, `${path}.`, problems) : []
+  return Object.fromEntries(made.map(([, key, each]) => [key, each]))
+}
+
+/** Settings of these kinds are put in their place by hand. */
+const BY_HAND = ['scope', 'scopes', 'hooks', 'count', 'retry', 'robots']
 
 /**
  * Scrapy's setting names and seconds as {@link ThrottleOptions}. What is left out has the defaults of
@@ -217,141 +164,97 @@ const PAIRED = [
  * value that makes no sense.
  */
 export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
-  const problems: Problem[] = []
-  const options: ThrottleOptions & { defaults: Draft } = { defaults: {} }
-  const attempt = <T>(path: string, value: unknown, work: () => T): T | undefined => {
-    try {
-      return work()
-    } catch (error) {
-      if (!(error instanceof Want)) throw error
-      problems.push({ path, want: error.message, got: shown(value) })
-      return undefined
-    }
-  }
-  if (!isObject(settings) || Array.isArray(settings)) {
+  if (!isDict(settings))
     throw new ConfigError([{ path: '', want: 'an object of Scrapy settings', got: shown(settings) }])
+  const problems: Problem[] = []
+  const paced = Object.entries(settings).filter(([name]) => !OF_NO_PACE.split(' ').includes(name))
+  const read = readAll(Object.fromEntries(paced), SCRAPY_SETTINGS, '', problems)
+  const typed: Draft = Object.fromEntries(read.map(([name, , value]) => [name, value]))
+  const defaults: Draft = {}
+  const options: Draft = { defaults }
+  const sections: Record<string, Draft> = { root: options, driver: options, scope: defaults, backoff: {} }
+  // Of several names the first of the table counts. (In Scrapy the one of the higher priority.)
+  for (const [name, [section, key, kind]] of Object.entries(SCRAPY_SETTINGS).reverse()) {
+    if (typed[name] === undefined || BY_HAND.includes(kind)) continue
+    sections[section] ??= {}
+    sections[section][key] = typed[name]
   }
-  const readers = settingReaders()
-  const known = [...Object.keys(readers), ...PAIRED]
-  for (const [key, value] of Object.entries(settings)) {
-    const reader = Object.hasOwn(readers, key) ? readers[key] : undefined
-    if (reader) attempt(key, value, () => reader(value, options, key))
-    else if (!PAIRED.includes(key) && !OF_NO_PACE.includes(key))
-      problems.push(unknown(key, value, known, key))
-  }
-  const has = (key: string) => settings[key] !== undefined && settings[key] !== null
-  const take = <T>(key: string, convert: (value: unknown) => T, otherwise: T): T =>
-    has(key) ? (attempt(key, settings[key], () => convert(settings[key])) ?? otherwise) : otherwise
-  // AutoThrottle's numbers without AUTOTHROTTLE_ENABLED are Scrapy's way of having it off.
-  const tuned = options.autothrottle
-  delete options.autothrottle
-  if (take('AUTOTHROTTLE_ENABLED', flag, false)) options.autothrottle = tuned ?? true
-  const backoffTarget = take('RAMPUP_BACKOFF_TARGET', target, 1)
-  for (const place of ['DOWNLOAD_SLOTS', 'THROTTLING_SCOPES']) {
-    if (!has(place)) continue
-    const scopes = readScopes(settings[place], problems, place, backoffTarget)
-    if (place === 'DOWNLOAD_SLOTS') for (const scope of Object.values(scopes)) startsSlot(scope, options)
-    options.scopes = { ...options.scopes, ...scopes }
-  }
-  const obeys = take('ROBOTSTXT_OBEY', flag, false)
-  if (take('THROTTLING_ROBOTSTXT_OBEY', flag, true) && obeys) {
-    const userAgent = take('ROBOTSTXT_USER_AGENT', text, take('USER_AGENT', text, 'Scrapy'))
-    options.robots = {
-      obey: true,
-      userAgent,
-      maxDelay: take('THROTTLING_ROBOTSTXT_MAX_DELAY', millis, ROBOTS_MAX_DELAY),
-    }
-  }
-  const limit = take('RETRY_TIMES', number, 2)
-  if (take('RETRY_ENABLED', flag, has('RETRY_TIMES') || has('RETRY_HTTP_CODES')) && limit > 0) {
-    const statusCodes = take<number[] | undefined>('RETRY_HTTP_CODES', codes, undefined)
-    options.retry = { limit, ...(statusCodes ? { statusCodes } : {}) }
-  }
-  if (problems.length > 0) throw new ConfigError(problems)
-  const isRampedUp = Object.values(options.scopes ?? {}).some(({ rampup }) => rampup)
-  if (has('RAMPUP_BACKOFF_TARGET') && !isRampedUp)
-    console.warn('autothrottle: RAMPUP_BACKOFF_TARGET has no effect: no scope has rampup (no-effect)')
-  keepSlotDelay(options)
-  options.defaults.backoff = {
-    statusCodes: HTTP_CODES,
-    maxHold: MAX_DELAY,
-    ...(options.defaults.backoff as BackoffOptions),
-  }
-  return options
-}
-
-/**
- * With AutoThrottle a slot only starts at the delay of `DOWNLOAD_SLOTS`; the least is DOWNLOAD_DELAY for
- * all of them (`scrapy/extensions/throttle.py`: `mindelay` is the spider's; `scrapy/core/downloader`: the
- * slot's is where it begins).
- */
-function startsSlot(scope: ScopeOptions, options: ThrottleOptions): void {
-  const isFollowed = scope.autothrottle ?? options.autothrottle
-  if (scope.delay === undefined || isFollowed === undefined || isFollowed === false) return
-  scope.autothrottle = { startDelay: scope.delay }
-  delete scope.delay
-}
-
-/**
- * In the draft a slot rests for DOWNLOAD_DELAY_PER_SLOT, a second, also where the delay is shorter; here a
- * pace that was typed sets that default aside, so it is said.
- */
-function keepSlotDelay({ defaults, scopes }: ThrottleOptions & { defaults: Draft }): void {
-  const isShorter = ({ delay, quota }: ScopeOptions) =>
-    delay === undefined ? quota !== undefined : delay < 1000
-  const places = [defaults as ScopeOptions, ...Object.values(scopes ?? {})]
-  if (places.some(isShorter)) defaults.slotDelay ??= 1000
-}
-
-function readScopes(
-  value: unknown,
-  problems: Problem[],
-  path: string,
-  backoffTarget: number | [number, number],
-): Record<string, ScopeOptions> {
-  const scopes: Record<string, ScopeOptions> = {}
-  if (!isObject(value) || Array.isArray(value)) {
-    problems.push({ path, want: 'an object of scopes', got: shown(value) })
-    return scopes
-  }
-  for (const [name, options] of Object.entries(value)) {
-    const scope = read<ScopeOptions>(options, scopeReaders, problems, `${path}.${JSON.stringify(name)}`)
-    if (scope.rampup === true) scope.rampup = { backoffTarget }
-    scopes[name] = scope
-  }
-  return scopes
-}
-
-function read<T extends object>(
-  value: unknown,
-  readers: Record<string, (value: unknown, problems: Problem[], path: string) => T>,
-  problems: Problem[],
-  path: string,
-): T {
-  const result = {} as T
-  if (!isObject(value) || Array.isArray(value)) {
-    problems.push({ path, want: 'an object', got: shown(value) })
-    return result
-  }
-  for (const [key, each] of Object.entries(value)) {
-    const at = `${path}.${key}`
-    const reader = Object.hasOwn(readers, key) ? readers[key] : undefined
-    if (!reader) {
-      problems.push(unknown(key, each, Object.keys(readers), at))
-      continue
-    }
+  // Zero is Scrapy's way of having it off. Else addresses are the scopes, each with that many slots.
+  const { CONCURRENT_REQUESTS_PER_IP: perAddress } = typed
+  if (perAddress) {
+    defaults.concurrency = perAddress
     try {
-      Object.assign(result, reader(each, problems, at))
-    } catch (error) {
-      if (!(error instanceof Want)) throw error
-      problems.push({ path: at, want: error.message, got: shown(each) })
+      options.getScopes = byIp()
+    } catch {
+      const want = '0 in a runtime that cannot look addresses up'
+      problems.push({ path: 'CONCURRENT_REQUESTS_PER_IP', want, got: shown(perAddress) })
     }
   }
-  return result
+  Object.assign(options, typed.THROTTLER, typed.THROTTLING_MANAGER)
+  if (options.redirectMaxDelay !== undefined) options.redirects = 'throttle'
+  const { obey = true, ...robots } = sections.robots ?? {}
+  if (typed.ROBOTSTXT_OBEY && obey)
+    options.robots = { obey, userAgent: 'Scrapy', maxDelay: ROBOTS_MAX_DELAY, ...robots }
+  const retry = { limit: 2, ...sections.retry }
+  if ((typed.RETRY_ENABLED ?? sections.retry) && retry.limit > 0) options.retry = retry
+  if (problems.length > 0) throw new ConfigError(problems)
+  readScopes(options, defaults, typed, sections)
+  return options as ThrottleOptions
 }
 
-function unknown(key: string, value: unknown, known: readonly string[], path: string): Problem {
-  const nearest = nearestName(key, known)
-  const want = nearest ? `a known setting (did you mean ${nearest}?)` : 'a known setting'
-  return { path, want, got: shown(value) }
+/** What holds for all scopes, and for single ones. */
+function readScopes(options: Draft, defaults: Draft, typed: Draft, sections: Record<string, Draft>): void {
+  const forAll = (typed.THROTTLING_DEFAULTS ?? {}) as Draft
+  // AutoThrottle's numbers without AUTOTHROTTLE_ENABLED are Scrapy's way of having it off.
+  if (!defaults.autothrottle) delete defaults.autothrottle
+  else Object.assign(defaults, { ...SCRAPY_DEFAULTS.besideAutothrottle, ...defaults })
+  // A rate there is nearer than a setting: both in one place would be an error.
+  if (forAll.rate !== undefined) for (const key of ['delay', 'slotDelay']) delete defaults[key]
+  Object.assign(defaults, { backoff: true }, forAll)
+  complete(defaults, sections, ['autothrottle', 'backoff', 'rampup'])
+  const scopes = new Map<string, Draft>()
+  for (const place of ['DOWNLOAD_SLOTS', 'THROTTLING_SCOPES'])
+    for (const [name, scope] of (typed[place] ?? []) as [string, Draft][]) {
+      if (place === 'DOWNLOAD_SLOTS' && scope.delay !== undefined) startsSlot(scope, defaults)
+      complete(scope, sections, ['autothrottle', 'rampup'])
+      scopes.set(name, { ...scopes.get(name), ...scope })
+    }
+  if (scopes.size > 0) options.scopes = Object.fromEntries(scopes)
+  const places = [defaults, ...scopes.values()]
+  if (typed.RAMPUP_BACKOFF_TARGET !== undefined && !places.some(({ rampup }) => rampup))
+    console.warn('autothrottle: RAMPUP_BACKOFF_TARGET has no effect: no scope has rampup (no-effect)')
+  // In the draft a slot rests for a second also where the delay is shorter. Here a pace that was typed sets
+  // that default aside, so it is said.
+  const { slotDelay } = SCRAPY_DEFAULTS
+  const isShorter = ({ quota, delay = quota === undefined ? slotDelay : 0 }: Draft) =>
+    Number(delay) < slotDelay
+  if (defaults.rate === undefined && places.some(isShorter)) defaults.slotDelay ??= slotDelay
+  // The draft has fewer statuses, and holds that are no longer than the longest delay.
+  for (const place of places)
+    if (isDict(place.backoff)) {
+      const { maxDelay: maxHold } = place.backoff
+      const draft = place === defaults && SCRAPY_DEFAULTS.backoff
+      place.backoff = { ...draft, ...(maxHold !== undefined && { maxHold }), ...place.backoff }
+    }
+}
+
+/** `true` and a dict stand for the settings of their section, too, as RAMPUP_BACKOFF_TARGET. */
+function complete(place: Draft, sections: Record<string, Draft>, names: readonly string[]): void {
+  for (const name of names) {
+    const own = place[name]
+    if (sections[name] && (own === true || isDict(own))) place[name] = { ...sections[name], ...Object(own) }
+  }
+}
+
+/**
+ * Where AutoThrottle is on, a slot only starts at the delay of `DOWNLOAD_SLOTS`; the least is DOWNLOAD_DELAY
+ * for all of them (`scrapy/extensions/throttle.py`: `mindelay`). Else that delay is Scrapy's, without the
+ * second of the draft's slots.
+ */
+function startsSlot(scope: Draft, defaults: Draft): void {
+  const { delay, autothrottle } = scope
+  if (defaults.autothrottle && autothrottle !== false) {
+    scope.autothrottle = { startDelay: delay, ...Object(autothrottle) }
+    delete scope.delay
+  } else if (defaults.slotDelay === undefined) scope.slotDelay ??= 0
 }

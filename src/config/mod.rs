@@ -12,6 +12,7 @@ mod rate;
 pub(crate) mod reader;
 mod retry;
 mod scope;
+pub mod scrapy;
 pub(crate) mod setting;
 pub mod table;
 

@@ -21,7 +21,7 @@ pub struct Row {
 pub struct Text {
     /// When another default holds, or what the default is if it is no value.
     pub when: &'static str,
-    /// Scrapy's or the draft's name; empty where there is none.
+    /// Scrapy's or the draft's names, the one that counts first; empty where there is none.
     pub scrapy: &'static str,
     /// What it means.
     pub about: &'static str,

@@ -22,7 +22,7 @@ settings! {
         "Requests in flight, all scopes together.",
         "As in Scrapy; `rampup` may find that a server bears more.";
     Root "defaults" Kind::Object(Section::Scope) => Empty,
-        "", "",
+        "", "THROTTLING_DEFAULTS",
         "Settings of every scope, unless `scopes` overrides them. All but `concurrency` may stand at the \
          top instead: `{ rate: 5 }` is `{ defaults: { rate: 5 } }`. Both at once are an error.",
         "Each setting's own default is polite.";
@@ -54,7 +54,7 @@ settings! {
         "Each keeps its promise and context in memory; `throttle.map` pulls work instead. The draft's \
          number.";
     Root "retry" Kind::Object(Section::Retry) => Unset,
-        "", "RETRY_TIMES, RETRY_HTTP_CODES",
+        "", "RETRY_ENABLED",
         "Whether and how `throttle.fetch` repeats requests.",
         "`fetch` does not, and sending twice is your decision.";
 
@@ -90,7 +90,7 @@ settings! {
         "How to read the headers of servers with a dialect of their own, by scope name.",
         "The formats of docs/hints.md need no setting.";
     Driver "getScopes" as "GetScopes" Kind::Function => Unset,
-        "", "THROTTLING_MANAGER",
+        "", "THROTTLING_MANAGER, CONCURRENT_REQUESTS_PER_IP",
         "Names the scopes of a request: a name, names, or a map of scope to expected cost, also as a \
          promise. An exception rejects the request with a `ManagerError`. Helpers: `byHost`, `byEndpoint`, \
          `byDomainHierarchy`, `addScope`.",
@@ -161,7 +161,7 @@ settings! {
         "Milliseconds between two sends of one slot, from send to send.",
         "The draft's second. Beside another pace it would make five a second one.";
     Scope "jitter" Kind::Jitter => Flag(true),
-        "with `rate` 0", "RANDOMIZE_DOWNLOAD_DELAY, DOWNLOAD_DELAY_JITTER",
+        "with `rate` 0", "DOWNLOAD_DELAY_JITTER, RANDOMIZE_DOWNLOAD_DELAY",
         "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true \
          is ±50 %. The mean is the delay.",
         "As in Scrapy: only programs send like clockwork.";

@@ -66,6 +66,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
       slotDelay: 1100,
       jitter: 0.2,
       window: 10_000,
+      autothrottle: { startDelay: 2000, maxDelay: 30_000, targetConcurrency: 1.5 },
       backoff: {
         statusCodes: [429, 503],
         errors: ['timeout', 'connection'],
@@ -103,7 +104,6 @@ test('every setting goes where it belongs, in milliseconds', () => {
     },
     robots: { obey: true, userAgent: 'foobot/1.0', maxDelay: 30_000 },
     warnThreshold: 100,
-    autothrottle: { startDelay: 2000, maxDelay: 30_000, targetConcurrency: 1.5 },
     retry: { limit: 4, statusCodes: [500, 503] },
   })
   assert.equal(throttle.scope('quotes.toscrape.com').stats.delayMs, 2000)
@@ -128,7 +128,8 @@ test('what is left out has the default of the draft, and what is off is off', ()
   ]
   for (const settings of off) assert.deepEqual(fromScrapySettings(settings), { defaults })
   assert.deepEqual(fromScrapySettings({ RETRY_ENABLED: true }), { defaults, retry: { limit: 2 } })
-  assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_ENABLED: 'True' }), { defaults, autothrottle: true })
+  const on = { ...defaults, autothrottle: true, delay: 0, slotDelay: 0, concurrency: 8 }
+  assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_ENABLED: 'True' }), { defaults: on })
   const jitter = fromScrapySettings({ RANDOMIZE_DOWNLOAD_DELAY: true })
   assert.deepEqual(jitter, { defaults: { ...defaults, jitter: true } })
 })
@@ -156,7 +157,8 @@ test('a slot rests for a second where the delay is shorter, as in the draft', ()
   const exact = { DOWNLOAD_DELAY: 0, DOWNLOAD_DELAY_PER_SLOT: 0 }
   assert.deepEqual(defaultsOf(exact), { delay: 0, slotDelay: 0 })
   const slots = fromScrapySettings({ DOWNLOAD_SLOTS: { a: { delay: 0.2 } } })
-  assert.deepEqual(slots, { defaults: { ...draft, slotDelay: 1000 }, scopes: { a: { delay: 200 } } })
+  const scopes = { a: { delay: 200, slotDelay: 0 } }
+  assert.deepEqual(slots, { defaults: { ...draft, slotDelay: 1000 }, scopes })
 })
 
 test('a delay above the longest backoff raises that', () => {
@@ -206,7 +208,7 @@ test('unknown names are errors with the nearest that is known, wrong values with
         THROTTLING_SCOPE_MANAGER: {},
         BACKOFF_EXCEPTIONS: ['builtins.ValueError'],
         AUTOTHROTTLE_ENABLED: 'perhaps',
-        THROTTLING_SCOPES: { a: { dellay: 1, delay: -1, backoff: { factor: 2 } }, b: 3 },
+        THROTTLING_SCOPES: { a: { dellay: 1, delay: -1, backoff: { colour: 2 } }, b: 3 },
         __proto__: null,
         constructor: 1,
       }),
@@ -219,12 +221,12 @@ test('unknown names are errors with the nearest that is known, wrong values with
         'THROTTLING_MANAGER: want an object with getScopes, getResponseBackoff, getErrorBackoff, getResponseDelay; got "myproject.throttling.MyThrottlingManager"',
         'THROTTLING_SCOPE_MANAGER: want a function that makes a manager for each scope; got {}',
         'BACKOFF_EXCEPTIONS: want exceptions that are timeouts or failed connections; got ["builtins.ValueError"]',
-        'constructor: want a known setting; got 1',
         'AUTOTHROTTLE_ENABLED: want True or False; got "perhaps"',
         'THROTTLING_SCOPES."a".dellay: want a known setting (did you mean delay?); got 1',
         'THROTTLING_SCOPES."a".delay: want seconds from 0; got -1',
-        'THROTTLING_SCOPES."a".backoff.factor: want a known setting; got 2',
+        'THROTTLING_SCOPES."a".backoff.colour: want a known setting; got 2',
         'THROTTLING_SCOPES."b": want an object; got 3',
+        'constructor: want a known setting; got 1',
       ])
       return true
     },
@@ -273,3 +275,50 @@ test('the file of scrapy startproject is taken as it is, and RETRY_HTTP_CODES al
   assert.equal(fromScrapySettings({ ...codes, RETRY_ENABLED: false }).retry, undefined)
   assert.equal(fromScrapySettings({ ...codes, RETRY_TIMES: 0 }).retry, undefined)
 })
+
+interface Vector {
+  name: string
+  settings: ScrapySettings
+  /** The engine's options, without what the draft has of backoff. */
+  root?: object
+  defaults?: { backoff?: unknown }
+  scopes?: object
+  driver?: { debug?: boolean; redirectMaxDelay?: number; robotsMaxDelay?: number }
+  /** Or the places of what is wrong. */
+  problems?: string[][]
+}
+
+const vectors: Vector[] = readFileSync(new URL('../vectors/scrapy.jsonl', import.meta.url), 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line))
+
+test('the vectors are all there', () => assert.equal(vectors.length, 52))
+
+/** `THROTTLING_SCOPES."a".delay`: names of scopes in quotation marks. */
+function placeOf([setting, first, ...keys]: string[]) {
+  const isNamed = setting === 'THROTTLING_SCOPES' || setting === 'DOWNLOAD_SLOTS'
+  const named = first === undefined ? [] : [isNamed ? JSON.stringify(first) : first]
+  return [setting, ...named, ...keys].join('.')
+}
+
+for (const { name, settings, root, defaults, scopes, driver, problems } of vectors)
+  test(`as in Python: ${name}`, () => {
+    if (problems) {
+      const wrong = (error: ConfigError) => {
+        assert.deepEqual(error.problems.map(({ path }) => path).sort(), problems.map(placeOf).sort())
+        return true
+      }
+      assert.throws(() => fromScrapySettings(settings), wrong)
+      return
+    }
+    const made = fromScrapySettings(settings)
+    createThrottle(made)
+    const { concurrency, warnThreshold, debug, redirectMaxDelay, robots } = made
+    const given = (values: object) =>
+      Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+    assert.deepEqual(made.defaults as object, { ...draft, ...defaults })
+    assert.deepEqual(made.scopes ?? {}, scopes ?? {})
+    assert.deepEqual(given({ concurrency, warnThreshold }), root ?? {})
+    assert.deepEqual(given({ debug, redirectMaxDelay, robotsMaxDelay: robots?.maxDelay }), driver ?? {})
+  })

@@ -4,7 +4,10 @@
 
 use std::fmt::Write;
 
-use autothrottle::config::table::{self, DefaultValue, Kind, Row, Section, Text};
+use autothrottle::config::{
+    scrapy::snake,
+    table::{self, DefaultValue, Kind, Row, Section, Text},
+};
 
 use super::settings::up_to_date;
 
@@ -72,18 +75,6 @@ const WORDS: &[(&str, &str)] = &[
         "In `defaults` a function of the scope's name.",
     ),
 ];
-
-/// `slotDelay` as Python has it.
-pub fn snake(key: &str) -> String {
-    let mut out = String::new();
-    for c in key.chars() {
-        if c.is_ascii_uppercase() {
-            out.push('_');
-        }
-        out.push(c.to_ascii_lowercase());
-    }
-    out
-}
 
 /// A text with its names and units as Python has them.
 fn pythonic(text: &str) -> String {

@@ -3,7 +3,11 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use autothrottle::{
-    config::table::{self, DefaultValue, Kind, Row, Section, Text},
+    Value,
+    config::{
+        scrapy,
+        table::{self, DefaultValue, Kind, Row, Section, Text},
+    },
     simulate,
 };
 
@@ -143,6 +147,23 @@ pub fn comment(text: &str, indent: &str) -> String {
     out
 }
 
+/// A value as TypeScript has it, in Biome's form.
+fn literal(value: &Value, indent: &str) -> String {
+    match value {
+        Value::List(items) => {
+            let items: Vec<_> = items.iter().map(|item| literal(item, "")).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(entries) => {
+            let inner = format!("{indent}  ");
+            let line =
+                |(key, value): &(String, Value)| format!("{inner}{key}: {},\n", literal(value, &inner));
+            format!("{{\n{}{indent}}}", String::from_iter(entries.iter().map(line)))
+        }
+        other => other.describe().replace('"', "'"),
+    }
+}
+
 /// `js/options/generated.ts`.
 pub fn types() -> String {
     let mut code = String::from(
@@ -218,6 +239,17 @@ pub fn types() -> String {
             _ => unreachable!("{key}"),
         };
         writeln!(code, "export const {name} = {default}").unwrap();
+    }
+    code.push_str(
+        "\n// Scrapy's names of settings, keys of its dicts, and defaults: `src/config/scrapy.rs`.\n",
+    );
+    let types = [
+        ": Record<string, readonly [section: string, key: string, kind: string]>",
+        ": Record<string, Record<string, readonly [key: string, kind: string]>>",
+        "",
+    ];
+    for ((name, table), of) in scrapy::tables().into_iter().zip(types) {
+        writeln!(code, "export const {name}{of} = {}", literal(&table, "")).unwrap();
     }
     code
 }

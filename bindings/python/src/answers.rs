@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use autothrottle::{
     BudgetStats, ConfigError, Effective, Reason, ScopeStats, Value,
     boundary::{Boundary, nanos},
+    config::scrapy::snake,
     headers::{AppliesTo, Hints, Quota},
     record::camel_case,
 };
@@ -17,7 +18,7 @@ use pyo3::{
     types::{PyDict, PyList, PyTuple},
 };
 
-use crate::{tables::snake, value};
+use crate::value;
 
 /// The classes that answers have, each looked up once.
 pub struct Classes {

@@ -24,7 +24,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]]
 DRIVER: list[str]
 """Those that only the driver reads."""
 SCRAPY_SETTINGS: dict[str, tuple[str, str, str]]
-"""Scrapy's name of a setting → section, key and kind of the option."""
+"""Scrapy's name of a setting → section, key and kind of the option. Of several names the first counts."""
+SCRAPY_DEFAULTS: dict[str, Any]
+"""What holds under Scrapy's names, where the engine's own default is another."""
 SCRAPY_KEYS: dict[str, dict[str, tuple[str, str]]]
 """Section → key in a dict of THROTTLING_SCOPES → key and kind of the option."""
 COMPETE: str

@@ -269,7 +269,7 @@ class _ScopeOptionsShared(TypedDict, total=False):
     jitter: Jitter
     """Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true is
     ±50 %. The mean is the delay. Default True; with ``rate`` 0. As in Scrapy: only programs send like
-    clockwork. Scrapy: RANDOMIZE_DOWNLOAD_DELAY, DOWNLOAD_DELAY_JITTER.
+    clockwork. Scrapy: DOWNLOAD_DELAY_JITTER, RANDOMIZE_DOWNLOAD_DELAY.
     """
     autothrottle: bool | AutoThrottleOptions
     """Let the delay follow the latency: Scrapy's AutoThrottle. The scope's ``delay`` is then the least
@@ -336,7 +336,7 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
     defaults: ScopeOptions
     """Settings of every scope, unless ``scopes`` overrides them. All but ``concurrency`` may stand at the
     top instead: ``rate=5`` is ``defaults={"rate": 5}``. Both at once are an error. Default {}. Each
-    setting's own default is polite.
+    setting's own default is polite. Scrapy: THROTTLING_DEFAULTS.
     """
 
     scopes: Mapping[str, ScopeOptions]
@@ -374,7 +374,7 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
 
     retry: RetryOptions
     """Whether and how the transports repeat requests. Default none. Clients do not by themselves, and
-    sending twice is your decision. Scrapy: RETRY_TIMES, RETRY_HTTP_CODES.
+    sending twice is your decision. Scrapy: RETRY_ENABLED.
     """
 
     clock: Clock
@@ -410,7 +410,8 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
     get_scopes: GetScopes
     """Names the scopes of a request: a name, names, or a map of scope to expected cost, also awaitable. An
     exception rejects the request with a ``ManagerError``. Helpers: ``by_host``, ``by_endpoint``,
-    ``by_domain_hierarchy``, ``add_scope``. Default none. Servers limit by host. Scrapy: THROTTLING_MANAGER.
+    ``by_domain_hierarchy``, ``add_scope``. Default none. Servers limit by host. Scrapy: THROTTLING_MANAGER,
+    CONCURRENT_REQUESTS_PER_IP.
     """
 
     get_response_backoff: GetResponseBackoff

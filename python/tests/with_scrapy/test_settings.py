@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -19,6 +20,7 @@ from scrapy.utils.misc import load_object
 
 from autothrottle._native import SCRAPY_KEYS as KEYS
 from autothrottle._native import SCRAPY_SETTINGS as SETTINGS
+from autothrottle._native import Engine
 from autothrottle.errors import ConfigError
 from autothrottle.scrapy import Downloader, ThrottlingManager, ThrottlingScopeManager
 from autothrottle.scrapy._options import Options, read_options
@@ -230,24 +232,32 @@ def test_defaults_of_all_scopes_and_a_rate() -> None:
     }
 
 
+SCRAPYS_OWN = {
+    *("RETRY_ENABLED", "RETRY_TIMES", "RETRY_HTTP_CODES"),
+    *("DOWNLOAD_TIMEOUT", "USER_AGENT", "ROBOTSTXT_USER_AGENT"),
+}
+"""Scrapy reads these itself."""
+
+
 def test_every_name_in_the_table_is_read() -> None:
-    scrapys = {"RETRY_TIMES", "RETRY_HTTP_CODES", "DOWNLOAD_TIMEOUT", "USER_AGENT", "ROBOTSTXT_USER_AGENT"}
     usual = read({})
-    for name in set(SETTINGS) - scrapys:
+    for name in set(SETTINGS) - SCRAPYS_OWN:
         value: Any = 7
         if name in ("THROTTLING_SCOPES", "DOWNLOAD_SLOTS"):
             value = {"a": {"delay": 7}}
+        elif name == "THROTTLING_DEFAULTS":
+            value = {"delay": 7}
         elif name == "BACKOFF_HTTP_CODES":
             value = [418]
         elif name == "BACKOFF_EXCEPTIONS":
             value = [KeyError]
         elif name == "THROTTLING_SCOPE_MANAGER":
             value = ThrottlingScopeManager
-        elif name in ("ROBOTSTXT_OBEY", "AUTOTHROTTLE_ENABLED", "AUTOTHROTTLE_DEBUG"):
+        elif name in ("ROBOTSTXT_OBEY", "AUTOTHROTTLE_ENABLED", "AUTOTHROTTLE_DEBUG", "THROTTLER_DEBUG"):
             value = True
         elif name == "THROTTLING_ROBOTSTXT_OBEY":
             value = False
-        if name == "THROTTLING_MANAGER":
+        if name in ("THROTTLING_MANAGER", "THROTTLER"):
             continue  # test_managers.py
         beside: dict[str, Any] = {}
         if name.startswith("AUTOTHROTTLE_") and name != "AUTOTHROTTLE_DEBUG":
@@ -326,6 +336,41 @@ def test_spiders_that_share_their_limits_say_a_name() -> None:
         assert want in found[path]
     with pytest.raises(ConfigError, match="a URL of Redis"):
         Bench({**way, "THROTTLING_SHARED_REDIS": "http://localhost/0"})
+
+
+LINES = Path(__file__).resolve().parents[3] / "tests" / "vectors" / "scrapy.jsonl"
+
+
+def checked(settings: dict[str, Any]) -> Options:
+    """What the settings say, if the engine takes it."""
+    options = read(settings)
+    try:
+        Engine(options.engine).close()
+    except ConfigError as error:
+        raise options.translate(error) from None
+    return options
+
+
+VECTORS = [json.loads(line) for line in LINES.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
+def test_settings_are_those_of_typescript(vector: dict[str, Any]) -> None:
+    if "problems" in vector:
+        with pytest.raises(ConfigError) as caught:
+            checked(vector["settings"])
+        places = [place + "".join(f'["{key}"]' for key in keys) for place, *keys in vector["problems"]]
+        assert sorted(problem.path for problem in caught.value.problems) == sorted(places)
+        return
+    options = checked(vector["settings"])
+    engine = {**options.engine}
+    assert engine.pop("defaults") == DRAFT | vector.get("defaults", {})
+    assert engine.pop("scopes") == vector.get("scopes", {})
+    assert engine == vector.get("root", {})
+    driver = vector.get("driver", {})
+    assert options.debug == driver.get("debug", False)
+    assert options.redirect_max_delay == driver.get("redirectMaxDelay", 300_000) / 1000
+    assert options.robots_max_delay == driver.get("robotsMaxDelay", 60_000) / 1000
 
 
 # What a crawl says and takes when it begins: jitter in every form, and the pace of each scope.
@@ -466,9 +511,7 @@ def test_there_are_blocks() -> None:
 
 
 def test_every_setting_and_key_is_on_the_page() -> None:
-    # Scrapy reads these itself.
-    own = {"RETRY_TIMES", "RETRY_HTTP_CODES", "DOWNLOAD_TIMEOUT", "USER_AGENT", "ROBOTSTXT_USER_AGENT"}
-    assert [name for name in SETTINGS if name not in own and f"`{name}`" not in PAGE] == []
+    assert [name for name in SETTINGS if name not in SCRAPYS_OWN and f"`{name}`" not in PAGE] == []
     # The shorter words of Node's options mean the same.
     short = {"status_codes", "errors", "factor"}
     keys = {key for section in KEYS.values() for key in section} - short

@@ -1,41 +1,34 @@
 """Scrapy's settings → the engine's options: names, seconds, what was typed and what was not.
 
 Scrapy's own defaults (8 slots, no delay) count only where they were typed. Errors speak of seconds and
-capitals, as they were typed.
+capitals, as they were typed. The engine's table (``src/config/scrapy.rs``) says where each goes and how its
+value is read; TypeScript's ``fromScrapySettings`` reads by the same.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scrapy.utils.misc import load_object
 
 from .._clock import YEAR
+from .._native import SCRAPY_DEFAULTS as DEFAULTS
 from .._native import SCRAPY_KEYS as KEYS
 from .._native import SCRAPY_SETTINGS as SETTINGS
+from .._native import nearest_name
 from ..errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
-_ALIASES: Final = {"throttle": "autothrottle", "randomize_delay": "jitter"}
-"""Keys of DOWNLOAD_SLOTS that Scrapy named before the draft did."""
-
-_MORE_SETTINGS: Final = {
-    "BACKOFF_CONCURRENCY_DECREASE_FACTOR": SETTINGS["BACKOFF_CONCURRENCY_FACTOR"],
-    "THROTTLING_SCOPE_CONCURRENCY": SETTINGS["CONCURRENT_REQUESTS_PER_DOMAIN"],
-    "THROTTLER": SETTINGS["THROTTLING_MANAGER"],
-    "THROTTLER_DEBUG": SETTINGS["AUTOTHROTTLE_DEBUG"],
-}
-"""The draft's other names of settings: its text changed over time."""
-
 _OURS: Final = (
-    "THROTTLING_DEFAULTS",
     "THROTTLING_LOOKAHEAD",
     "THROTTLING_PROXY_SCOPES",
     "THROTTLING_SHARED_REDIS",
@@ -43,20 +36,16 @@ _OURS: Final = (
     "THROTTLING_SHARED_OFFLINE",
     "THROTTLING_SHARED_MEMBERS",
 )
-"""Settings that neither Scrapy nor the draft has."""
+"""Settings that only this downloader has."""
 
 _PREFIXES: Final = ("THROTTLING_", "BACKOFF_", "RAMPUP_")
 """No other setting of Scrapy begins so: an unknown name is a typo."""
 
-_MAX_DELAY: Final = 300_000
-"""BACKOFF_MAX_DELAY where it was not typed, in milliseconds."""
-_HTTP_CODES: Final = [429, 502, 503, 504, 520, 521, 522, 523, 524]
-"""BACKOFF_HTTP_CODES where it was not typed: the draft's."""
-
-_SECTIONS: Final = ("root", "scope", "autothrottle", "backoff")
+_SECTIONS: Final = ("root", "scope", "autothrottle", "backoff", "rampup")
 """Sections whose settings are options of the engine under another name."""
 
-_BY_HAND: Final = ("THROTTLING_SCOPES", "DOWNLOAD_SLOTS", "THROTTLING_SCOPE_MANAGER", "AUTOTHROTTLE_ENABLED")
+_BY_HAND: Final = ("scope", "scopes", "exceptions", "managers", "retry")
+"""Kinds of settings that are read on their own."""
 
 _EXCEPTIONS: Final = (
     "twisted.internet.defer.TimeoutError",
@@ -71,12 +60,12 @@ _EXCEPTIONS: Final = (
 """The draft's list, and a server that refuses or drops connections."""
 
 _SCRAPYS: Final = {
-    "twisted.internet.defer.TimeoutError": ("DownloadTimeoutError",),
-    "twisted.internet.error.TimeoutError": ("DownloadTimeoutError",),
-    "twisted.internet.error.TCPTimedOutError": ("DownloadTimeoutError",),
-    "twisted.internet.error.ConnectionRefusedError": ("DownloadConnectionRefusedError",),
-    "twisted.internet.error.DNSLookupError": ("CannotResolveHostError",),
-    "twisted.web.client.ResponseFailed": ("DownloadFailedError",),
+    "twisted.internet.defer.TimeoutError": "DownloadTimeoutError",
+    "twisted.internet.error.TimeoutError": "DownloadTimeoutError",
+    "twisted.internet.error.TCPTimedOutError": "DownloadTimeoutError",
+    "twisted.internet.error.ConnectionRefusedError": "DownloadConnectionRefusedError",
+    "twisted.internet.error.DNSLookupError": "CannotResolveHostError",
+    "twisted.web.client.ResponseFailed": "DownloadFailedError",
 }
 """What newer Scrapy raises in place of Twisted's exceptions."""
 
@@ -98,7 +87,6 @@ class Options:
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What was typed for each scope, for its manager."""
     obeys_robots: bool = False
-    robots_user_agent: str | None = None
     robots_max_delay: float = 60.0
     redirect_max_delay: float = 300.0
     warn_threshold: int = 500
@@ -109,7 +97,6 @@ class Options:
     shared_offline: str | None = None
     shared_members: int | None = None
     debug: bool = False
-    by_address: bool = False
     idle: list[str] = field(default_factory=list)
     """Settings without effect, each with why."""
     typed: dict[str, tuple[str, Any]] = field(default_factory=dict)
@@ -149,37 +136,39 @@ class _Reader:
         self._problems: list[Problem] = []
         self._options = Options()
         self._defaults: dict[str, Any] = {}
+        self._sections: dict[str, dict[str, Any]] = {"backoff": {}}
+        # Of several names the one of the higher priority counts, of the same the first of the table.
+        typed = [name for name in reversed(SETTINGS) if is_typed(settings, name)]
+        self._typed = sorted(typed, key=lambda name: settings.getpriority(name) or 0)
 
     def read(self, spider: Spider | None) -> Options:
         options, defaults = self._options, self._defaults
         self._unknown()
-        for name, (section, key, kind) in (SETTINGS | _MORE_SETTINGS).items():
-            if section in _SECTIONS and name not in _BY_HAND and is_typed(self._settings, name):
-                self._setting(name, section, key, kind)
+        for name in self._typed:
+            self._setting(name, *SETTINGS[name])
         self._of_spider(spider)
-        self._jitter()
-        self._take("CONCURRENT_REQUESTS_PER_IP", self._per_address)
+        per_address = self._take("CONCURRENT_REQUESTS_PER_IP", read_count)
+        if per_address:
+            self._default("concurrency", per_address, "CONCURRENT_REQUESTS_PER_IP", per_address)
         options.exceptions[None] = self._take("BACKOFF_EXCEPTIONS", _exceptions) or _exceptions(_EXCEPTIONS)
         options.managers[None] = self._take("THROTTLING_SCOPE_MANAGER", load)
-        options.manager = self._take("THROTTLING_MANAGER", load) or self._take("THROTTLER", load)
-        autothrottle = defaults.pop("autothrottle", None)
-        follows = bool(self._take("AUTOTHROTTLE_ENABLED", read_flag))
-        if follows:
-            defaults["autothrottle"] = autothrottle or True
-            # AutoThrottle finds the delay; beside it hold Scrapy's own defaults, not the draft's.
-            defaults.setdefault("delay", 0)
-            defaults.setdefault("slotDelay", 0)
-            defaults.setdefault("concurrency", 8)
+        options.manager = self._of_names("THROTTLING_MANAGER", load)
+        # AutoThrottle's numbers without AUTOTHROTTLE_ENABLED are Scrapy's way of having it off.
+        if not defaults.get("autothrottle"):
+            defaults.pop("autothrottle", None)
+        else:
+            self._defaults = defaults = DEFAULTS["besideAutothrottle"] | defaults
         self._all_scopes()
-        scopes = self._scopes("DOWNLOAD_SLOTS", follows)
-        for name, scope in self._scopes("THROTTLING_SCOPES", False).items():
-            scopes[name] = {**scopes.get(name, {}), **scope}
-        self._slot_delay(scopes)
-        has_rampup = any(place.get("rampup") for place in (defaults, *scopes.values()))
+        scopes: dict[str, dict[str, Any]] = {}
+        for where in ("DOWNLOAD_SLOTS", "THROTTLING_SCOPES"):
+            for name, scope in self._scopes(where).items():
+                scopes[name] = {**scopes.get(name, {}), **scope}
+        places = [defaults, *scopes.values()]
+        self._like_the_draft(places)
+        has_rampup = any(place.get("rampup") for place in places)
         if not has_rampup and is_typed(self._settings, "RAMPUP_BACKOFF_TARGET"):
             how = "no scope has it: THROTTLING_SCOPES, or THROTTLING_DEFAULTS = {'rampup': True} for all"
             options.idle.append(f"RAMPUP_BACKOFF_TARGET has no effect without rampup, and {how}")
-        self._backoff(scopes)
         for managed, manager in options.managers.items():
             if manager is not None:
                 place = defaults if managed is None else scopes.setdefault(managed, {})
@@ -191,34 +180,34 @@ class _Reader:
         return options
 
     def _unknown(self) -> None:
-        known = {*SETTINGS, *_MORE_SETTINGS, *_OURS}
+        known = {**SETTINGS, **dict.fromkeys(_OURS)}
         for name in self._settings:
             if isinstance(name, str) and name.startswith(_PREFIXES) and name not in known:
                 self._problems.append(_unknown(name, self._settings.get(name), known, name))
 
     def _take(self, name: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
         """A setting that was typed, converted."""
-        if not is_typed(self._settings, name):
-            return default
         value = self._settings.get(name)
+        if not is_typed(self._settings, name) or plain(value) is None:
+            return default
         try:
-            return convert(plain(value))
+            return convert(value)
         except WantError as want:
             self._problems.append(Problem(name, str(want), repr(value)))
             return default
 
+    def _of_names(self, name: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
+        """The same under this name or an older one."""
+        for each in self._typed:
+            if SETTINGS[each] == SETTINGS[name]:
+                default = self._take(each, convert, default)
+        return default
+
     def _setting(self, name: str, section: str, key: str, kind: str) -> None:
-        value = self._settings.get(name)
-        try:
-            converted = _convert(kind, plain(value))
-        except WantError as want:
-            self._problems.append(Problem(name, str(want), repr(value)))
+        if section not in _SECTIONS or kind in _BY_HAND:
             return
-        if key == "warnThreshold":
-            self._options.warn_threshold = converted
-        if name == "CONCURRENT_REQUESTS" and converted == 0:
-            converted = 1_000_000  # Scrapy's way of having no limit.
-        if kind == "exceptions" or (section == "root" and kind == "retry"):
+        value, converted = self._settings.get(name), self._take(name, partial(_convert, kind))
+        if converted is None:
             return
         if section == "root":
             self._options.engine[key] = converted
@@ -226,7 +215,7 @@ class _Reader:
         elif section == "scope":
             self._default(key, converted, name, value)
         else:
-            self._defaults.setdefault(section, {})[key] = converted
+            self._sections.setdefault(section, {})[key] = converted
             self._options.typed[f"defaults.{section}.{key}"] = (name, value)
 
     def _default(self, key: str, converted: Any, name: str, value: Any) -> None:
@@ -243,64 +232,51 @@ class _Reader:
             if value is not None:
                 self._default(key, _convert(kind, value), f"spider.{attribute}", value)
 
-    def _jitter(self) -> None:
-        """Of Scrapy's two names the one that was typed nearer; of the same nearness the newer."""
-        old, new = "RANDOMIZE_DOWNLOAD_DELAY", "DOWNLOAD_DELAY_JITTER"
-        if is_typed(self._settings, old) and is_typed(self._settings, new):
-            is_older = (self._settings.getpriority(old) or 0) > (self._settings.getpriority(new) or 0)
-            self._setting(old if is_older else new, *SETTINGS[new])
-
-    def _per_address(self, value: Any) -> None:
-        if read_count(value) > 0:
-            self._options.by_address = True
-            self._default("concurrency", value, "CONCURRENT_REQUESTS_PER_IP", value)
-
     def _all_scopes(self) -> None:
         """THROTTLING_DEFAULTS: what the draft has no setting for."""
-        if not is_typed(self._settings, "THROTTLING_DEFAULTS"):
-            return
-        typed = self._settings.get("THROTTLING_DEFAULTS")
-        made = self._dict("scope", plain(typed), "THROTTLING_DEFAULTS", "defaults", None)
-        if made.get("rampup") is True:
-            made["rampup"] = self._defaults_of_rampup()
+        made = self._take("THROTTLING_DEFAULTS", plain, {})
+        made = self._dict("scope", made, "THROTTLING_DEFAULTS", "defaults", None)
         if "rate" in made:
             # Said here, it is nearer than a setting: both in one place would be an error.
             for key in ("delay", "slotDelay"):
                 self._defaults.pop(key, None)
-        for key, value in made.items():
-            here = self._defaults.get(key)
-            merges = isinstance(here, dict) and isinstance(value, dict)
-            self._defaults[key] = {**here, **value} if merges and here else value
+        self._defaults |= {"backoff": True, **made}
+        self._complete(self._defaults, "autothrottle", "backoff", "rampup")
 
-    def _scopes(self, name: str, starts: bool) -> dict[str, dict[str, Any]]:
-        """A setting that is a dict of scopes. `starts`: a delay is only where AutoThrottle begins."""
-        if not is_typed(self._settings, name):
-            return {}
-        value = plain(self._settings.get(name))
+    def _complete(self, place: dict[str, Any], *sections: str) -> None:
+        """True and a dict stand for the settings of their section, too, as RAMPUP_BACKOFF_TARGET."""
+        for section in sections:
+            own, settings = place.get(section), self._sections.get(section)
+            if settings is not None and (own is True or isinstance(own, dict)):
+                place[section] = settings | (own if isinstance(own, dict) else {})
+
+    def _scopes(self, name: str) -> dict[str, dict[str, Any]]:
+        """A setting that is a dict of scopes."""
+        value = self._take(name, plain, {})
         if not isinstance(value, Mapping):
             self._problems.append(Problem(name, "a dict of scopes", repr(value)))
             return {}
         scopes: dict[str, dict[str, Any]] = {}
         for scope, typed in value.items():
-            path = f'{name}["{scope}"]'
-            made = self._dict("scope", typed, path, _engine_path(str(scope)), str(scope))
-            if starts and "delay" in made and made.get("autothrottle") is not False:
-                # Scrapy's slot begins there; the least is DOWNLOAD_DELAY for all of them.
-                made["autothrottle"] = {"startDelay": made.pop("delay")}
-            elif "delay" in made and name == "DOWNLOAD_SLOTS" and "slotDelay" not in self._defaults:
-                # Scrapy's own setting means what it means there: without the second of the draft's slots.
-                made.setdefault("slotDelay", 0)
-            if made.get("rampup") is True:
-                made["rampup"] = self._defaults_of_rampup()
-            scopes[str(scope)] = made
+            scopes[str(scope)] = made = self._dict(
+                "scope", plain(typed), f'{name}["{scope}"]', engine_path(str(scope)), str(scope)
+            )
+            if name == "DOWNLOAD_SLOTS" and "delay" in made:
+                self._starts_slot(made)
+            self._complete(made, "autothrottle", "rampup")
             if isinstance(typed, Mapping):
                 self._options.configs[str(scope)] = {**self._options.configs.get(str(scope), {}), **typed}
         return scopes
 
-    def _defaults_of_rampup(self) -> Any:
-        if not is_typed(self._settings, "RAMPUP_BACKOFF_TARGET"):
-            return True
-        return {"backoffTarget": _convert("target", plain(self._settings.get("RAMPUP_BACKOFF_TARGET")))}
+    def _starts_slot(self, scope: dict[str, Any]) -> None:
+        """Where AutoThrottle is on, a slot only starts at its delay; the least is DOWNLOAD_DELAY for all of
+        them. Else that delay is Scrapy's, without the second of the draft's slots."""
+        own = scope.get("autothrottle")
+        if self._defaults.get("autothrottle") and own is not False:
+            starts = {"startDelay": scope.pop("delay")}
+            scope["autothrottle"] = starts | (own if isinstance(own, dict) else {})
+        elif "slotDelay" not in self._defaults:
+            scope.setdefault("slotDelay", 0)
 
     def _dict(self, section: str, value: Any, path: str, at: str, scope: str | None) -> dict[str, Any]:
         """A dict of a section in Scrapy's names as an object of the engine's."""
@@ -311,14 +287,16 @@ class _Reader:
         for name, each in value.items():
             place = f'{path}["{name}"]'
             name = str(name)
-            known = KEYS[section].get(_ALIASES.get(name, name) if section == "scope" else name)
+            known = KEYS[section].get(name)
             if known is None:
                 self._problems.append(_unknown(name, each, KEYS[section], place))
                 continue
             key, kind = known
+            if plain(each) is None:
+                continue
             self._options.typed[f"{at}.{key}"] = (place, each)
             try:
-                self._entry(made, key, kind, plain(each), place, f"{at}.{key}", scope)
+                self._entry(made, key, kind, each, place, f"{at}.{key}", scope)
             except WantError as want:
                 self._problems.append(Problem(place, str(want), repr(each)))
         return made
@@ -326,56 +304,47 @@ class _Reader:
     def _entry(
         self, made: dict[str, Any], key: str, kind: str, value: Any, path: str, at: str, scope: str | None
     ) -> None:
-        if kind == "python":
-            self._options.managers[scope] = load(value)
-        elif kind == "exceptions":
+        if kind == "exceptions":
             self._options.exceptions[scope] = _exceptions(value)
-        elif kind in KEYS and isinstance(value, Mapping):
-            made[key] = self._dict(kind, value, path, at, scope)
-        elif kind == "pace" and isinstance(value, Mapping):
-            made[key] = self._dict("rate", value, path, at, scope)
-        elif kind == "quotas" and isinstance(value, (Mapping, list, tuple)):
-            each = [value] if isinstance(value, Mapping) else value
-            quotas = [self._dict("quota", q, path, at, scope) if isinstance(q, Mapping) else q for q in each]
-            made[key] = quotas[0] if isinstance(value, Mapping) else quotas
-        elif kind in KEYS:
-            made[key] = read_flag(value)
+            return
+        typed = plain(value)
+        if kind == "manager":
+            self._options.managers[scope] = load(typed)
+        elif kind in KEYS and isinstance(typed, Mapping):
+            made[key] = self._dict(kind, typed, path, at, scope)
+        elif kind == "quota" and isinstance(typed, (list, tuple)):
+            quotas: list[dict[str, Any]] = [{} for _ in typed]
+            for place, each in zip(quotas, typed, strict=True):
+                self._entry(place, key, kind, each, path, at, scope)
+            made[key] = [place[key] for place in quotas]
         else:
             made[key] = _convert(kind, value)
 
-    def _slot_delay(self, scopes: dict[str, dict[str, Any]]) -> None:
-        """In the draft a slot rests for DOWNLOAD_DELAY_PER_SLOT, a second, also where the delay is shorter.
-        Here a pace that was typed sets that default aside, so it is said."""
-
-        def is_shorter(scope: Mapping[str, Any]) -> bool:
-            delay = scope.get("delay")
-            if delay is None:
-                return "quota" in scope
-            return isinstance(delay, (int, float)) and delay < 1000
-
-        if "rate" not in self._defaults and any(map(is_shorter, (self._defaults, *scopes.values()))):
-            self._defaults.setdefault("slotDelay", 1000)
-
-    def _backoff(self, scopes: Mapping[str, dict[str, Any]]) -> None:
-        """The draft's statuses and its one bound, where the engine has more statuses and longer holds."""
-        backoff = self._defaults.setdefault("backoff", {})
-        if isinstance(backoff, dict):
-            backoff.setdefault("statusCodes", _HTTP_CODES)
-            backoff.setdefault("maxHold", backoff.get("maxDelay", _MAX_DELAY))
-        for scope in scopes.values():
-            own = scope.get("backoff")
-            if isinstance(own, dict) and "maxDelay" in own:
-                own.setdefault("maxHold", own["maxDelay"])
+    def _like_the_draft(self, places: list[dict[str, Any]]) -> None:
+        """What the draft has and the engine has otherwise."""
+        # A slot rests for a second also where the delay is shorter. Here a pace that was typed sets that
+        # default aside, so it is said.
+        slot = DEFAULTS["slotDelay"]
+        delays = [place.get("delay", 0 if "quota" in place else slot) for place in places]
+        if "rate" not in self._defaults and any(_is_number(delay) and delay < slot for delay in delays):
+            self._defaults.setdefault("slotDelay", slot)
+        # The engine has more statuses, and holds that are longer than the longest delay.
+        for place in places:
+            own = place.get("backoff")
+            if isinstance(own, dict):
+                draft = DEFAULTS["backoff"] if place is self._defaults else {}
+                bound = {"maxHold": own["maxDelay"]} if "maxDelay" in own else {}
+                place["backoff"] = draft | bound | own
 
     def _for_the_downloader(self) -> None:
-        options, settings = self._options, self._settings
-        debugs = ("AUTOTHROTTLE_DEBUG", "THROTTLER_DEBUG")
-        options.debug = any(self._take(name, read_flag, False) for name in debugs)
-        options.redirect_max_delay = self._take("REDIRECT_MAX_DELAY", read_seconds, 300.0)
-        options.robots_max_delay = self._take("THROTTLING_ROBOTSTXT_MAX_DELAY", read_seconds, 60.0)
+        options = self._options
+        options.warn_threshold = options.engine.get("warnThreshold", options.warn_threshold)
+        options.debug = self._of_names("AUTOTHROTTLE_DEBUG", read_flag, False)
+        redirect, robots = options.redirect_max_delay, options.robots_max_delay
+        options.redirect_max_delay = self._take("REDIRECT_MAX_DELAY", read_seconds, redirect)
+        options.robots_max_delay = self._take("THROTTLING_ROBOTSTXT_MAX_DELAY", read_seconds, robots)
         asks = self._take("THROTTLING_ROBOTSTXT_OBEY", read_flag, True)
-        options.obeys_robots = settings.getbool("ROBOTSTXT_OBEY") and bool(asks)
-        options.robots_user_agent = settings.get("ROBOTSTXT_USER_AGENT")
+        options.obeys_robots = self._settings.getbool("ROBOTSTXT_OBEY") and bool(asks)
         options.lookahead = self._take("THROTTLING_LOOKAHEAD", read_whole)
         self._take("THROTTLING_PROXY_SCOPES", read_flag)  # The manager reads it; here it is checked.
         self._shared()
@@ -401,22 +370,27 @@ class _Reader:
             self._problems.append(Problem("THROTTLING_SHARED_REDIS", want, "one"))
 
 
-def _engine_path(scope: str) -> str:
-    return f'scopes."{scope}"'
+def engine_path(scope: str) -> str:
+    """The engine's path of a scope: it is quoted where JavaScript would not take the name as it is."""
+    is_plain = re.fullmatch(r"[A-Za-z_$][\w$]*", scope, re.ASCII)
+    return f"scopes.{scope if is_plain else json.dumps(scope, ensure_ascii=False)}"
 
 
 def _convert(kind: str, value: Any) -> Any:
-    if kind == "seconds":
-        # 0.3 s are 300 ms, not 299.99999999999994. What is no number is the engine's to refuse.
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return round(value * 1e6) / 1e3 if is_number and abs(value) < 1e12 else value
-    if kind == "flag" or kind == "autothrottle":
-        return read_flag(value)
+    """A value of this kind. What is no number or has no sense is the engine's to refuse."""
     if kind == "codes":
         return [plain(each) for each in read_list(value)]
-    if kind in ("jitter", "target"):
-        return list(value) if isinstance(value, tuple) else value
-    return value
+    value = plain(value)
+    if kind.startswith("seconds"):
+        # 0.3 s are 300 ms, not 299.99999999999994.
+        return round(value * 1e6) / 1e3 if _is_number(value) and abs(value) < 1e12 else value
+    if kind in ("flag", "autothrottle", "backoff", "rampup"):
+        return read_flag(value)
+    if kind == "total" and _is_number(value) and value == 0:
+        return DEFAULTS["noLimit"]
+    if kind == "randomize" and value == 1:
+        return True
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _exceptions(value: Any) -> Exceptions:
@@ -428,16 +402,14 @@ def _exceptions(value: Any) -> Exceptions:
         if not (isinstance(made, type) and issubclass(made, BaseException)):
             raise WantError("classes of exceptions or their import paths")
         path = f"{made.__module__}.{made.__qualname__}"
-        names = _SCRAPYS.get(each if isinstance(each, str) else path, ())
-        classes += [made, *(getattr(scrapy.exceptions, name, made) for name in names)]
+        name = _SCRAPYS.get(each if isinstance(each, str) else path, "")
+        classes += [made, getattr(scrapy.exceptions, name, made)]
     return tuple(dict.fromkeys(classes))
 
 
 def _unknown(name: str, value: Any, known: Any, path: str) -> Problem:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, list(known), 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    near = nearest_name(name, list(known))
+    hint = f" (did you mean {near}?)" if near else ""
     return Problem(path, f"a known setting{hint}", repr(value))
 
 
@@ -451,7 +423,7 @@ class WantError(Exception):
 def plain(value: Any) -> Any:
     """A value from the command line as what it stands for: ``-s DOWNLOAD_DELAY=0.5``."""
     if isinstance(value, str):
-        for read in (json.loads, ast.literal_eval):
+        for read in (json.loads, ast.literal_eval, float):
             try:
                 return read(value.strip())
             except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -461,26 +433,27 @@ def plain(value: Any) -> Any:
 
 def read_list(value: Any) -> list[Any]:
     """What may be typed as a text with commas."""
-    if isinstance(value, str):
-        return [each.strip() for each in value.split(",")]
-    if not isinstance(value, (list, tuple, set, frozenset)):
+    made = plain(value)
+    if isinstance(made, (list, tuple, set, frozenset)):
+        return list(made)
+    if not isinstance(value, str):
         raise WantError("a list")
-    return list(value)
+    return [each.strip() for each in value.split(",") if each.strip()]
 
 
 def read_flag(value: Any) -> bool:
     """Yes or no."""
-    if value in (True, 1, "True", "true", "1"):
-        return True
-    if value in (False, 0, "False", "false", "0"):
-        return False
-    raise WantError("True or False")
+    value = plain(value)
+    if value not in (0, 1):
+        raise WantError("True or False")
+    return bool(value)
 
 
 def _reader(want: str, is_right: Callable[[Any], bool], made: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function that gives a value as it is to be, or says what is wanted."""
 
     def read(value: Any) -> Any:
+        value = plain(value)
         if isinstance(value, bool) or not is_right(value):
             raise WantError(want)
         return made(value)
@@ -488,11 +461,13 @@ def _reader(want: str, is_right: Callable[[Any], bool], made: Callable[[Any], An
     return read
 
 
-def _is_time(value: Any) -> bool:
-    return isinstance(value, (int, float)) and 0 <= value <= YEAR
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-read_seconds = _reader("seconds from 0 to a year", _is_time, float)
+read_seconds = _reader(
+    "seconds from 0 to a year", lambda value: _is_number(value) and 0 <= value <= YEAR, float
+)
 read_count = _reader("a whole number from 0", lambda value: isinstance(value, int) and value >= 0, int)
 read_whole = _reader("a whole number from 1", lambda value: isinstance(value, int) and value >= 1, int)
 read_name = _reader("a name that is not empty", lambda value: isinstance(value, str) and value != "", str)

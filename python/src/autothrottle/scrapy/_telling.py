@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .._convert import in_seconds
 from .._native import SCRAPY_SETTINGS, Engine
 from .._scopes import host_of_name
+from ._options import engine_path
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -174,12 +175,12 @@ def _pace(options: Options, engine: Engine, scope: str, own: Mapping[str, Any]) 
     stats = engine.scope_stats(0, engine.scope(scope))
 
     def said(key: str, value: float) -> str:
-        path = f'scopes."{scope}".{key}' if key in own else f"defaults.{key}"
+        path = f"{engine_path(scope)}.{key}" if key in own else f"defaults.{key}"
         default = "" if path in options.typed else " (default)"
         return f"{named(options, path)} = {value:g}{default}"
 
     def is_typed(key: str) -> bool:
-        return f'scopes."{scope}".{key}' in options.typed or f"defaults.{key}" in options.typed
+        return f"{engine_path(scope)}.{key}" in options.typed or f"defaults.{key}" in options.typed
 
     delay = stats.delay / 1e9
     who = f"pace of {scope}" if scope else "pace of hosts without settings of their own"
