@@ -46,7 +46,8 @@ impl ScopeConfig {
         }
         let delay = number_text(self.delay);
         let slow = Span::from_millis(self.delay * f64::from(slots - 1));
-        if typed.has(Typed::CONCURRENCY) && slow >= SLOW {
+        // With AutoThrottle the delay is only the least, and slots are a bound on what it finds.
+        if typed.has(Typed::CONCURRENCY) && slow >= SLOW && self.autothrottle.is_none() {
             let why = [
                 &whole_text(slots.into()),
                 " slots; with ",

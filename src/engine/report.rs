@@ -179,7 +179,10 @@ impl Engine {
         let typed = config.typed;
         let (setting, why) = if let Some(known) = config.without_effect(typed) {
             known
-        } else if typed.has(Typed::CONCURRENCY) && config.concurrency > 1 && never_bound(Reason::Concurrency)
+        } else if typed.has(Typed::CONCURRENCY)
+            && config.concurrency > 1
+            && config.autothrottle.is_none()
+            && never_bound(Reason::Concurrency)
         {
             let [slots, used] =
                 [config.concurrency, meter.most_in_flight()].map(|many| whole_text(many.into()));

@@ -342,7 +342,8 @@ test('what Scrapy does', async () => {
   const { sends } = await measure('what Scrapy does', 600_000, 2000, good)
   const learned = gaps(sends.filter((at) => at > 120_000))
   const mean = learned.reduce((sum, gap) => sum + gap, 0) / learned.length
-  assert.ok(mean > 2000 && mean < 2600, `the delay follows the latency: ${mean.toFixed(0)} ms`)
+  // Scrapy's slots are no bound, so the mean is that of the delay with its jitter.
+  assert.ok(mean > 1900 && mean < 2100, `the delay follows the latency: ${mean.toFixed(0)} ms`)
 })
 
 test("what my API's headers say", async () => {

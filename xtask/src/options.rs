@@ -158,7 +158,8 @@ fn literal(value: &Value, indent: &str) -> String {
             let inner = format!("{indent}  ");
             let line =
                 |(key, value): &(String, Value)| format!("{inner}{key}: {},\n", literal(value, &inner));
-            format!("{{\n{}{indent}}}", String::from_iter(entries.iter().map(line)))
+            let lines: String = entries.iter().map(line).collect();
+            format!("{{\n{lines}{indent}}}")
         }
         other => other.describe().replace('"', "'"),
     }
