@@ -72,7 +72,7 @@ impl<T: Plain + Default> Member for T {
     }
 
     fn get(key: &str, of: &Value) -> Self {
-        Self::of(entry(key, of)).unwrap_or_default()
+        Option::get(key, of).unwrap_or_default()
     }
 }
 
@@ -82,13 +82,9 @@ impl<T: Plain> Member for Option<T> {
     }
 
     fn get(key: &str, of: &Value) -> Self {
-        T::of(entry(key, of))
+        let Value::Map(entries) = of else { return None };
+        entries.iter().find(|(known, _)| known == key).and_then(|(_, value)| T::of(value))
     }
-}
-
-fn entry<'a>(key: &str, of: &'a Value) -> &'a Value {
-    let Value::Map(entries) = of else { return &Value::Nothing };
-    entries.iter().find(|(known, _)| known == key).map_or(&Value::Nothing, |(_, value)| value)
 }
 
 macro_rules! plain {

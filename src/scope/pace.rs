@@ -7,7 +7,7 @@ use super::Scope;
 use crate::{
     config::Typed,
     decision::{Reason, Verdict},
-    observe::{Effective, ScopeStats, Seen},
+    observe::{ScopeStats, Seen},
     policy::{
         backoff::{self, Base},
         jitter,
@@ -120,16 +120,12 @@ impl Scope {
             backoff_ms: self.backoff_ms(now),
             slots: self.slots_allowed(now),
             in_flight: self.slots.in_flight(),
-            waiting: 0,
             backoff_step: self.backoff_step(now),
             hold_until: self.hold_until(now).map(|until| (until - shift).millis()),
             quota_left: self.quota_left(now).map(Cost::units),
             recovers_at: self.recovers(now).map(|at| (at - shift).millis()),
-            budgets: None,
-            reason: None,
             paused: self.paused,
-            effective: Effective::default(),
-            without_effect: None,
+            ..ScopeStats::default()
         }
     }
 
