@@ -19,10 +19,7 @@ const checks = [
 ]
 for (const [folder, command, args] of checks) {
   console.log(`\n== ${command} ${args[0]}, ./${folder}`)
-  const { status } = spawnSync(command, args, {
-    ...start(command),
-    cwd: `${root}/${folder}`,
-    stdio: 'inherit',
-  })
+  const options = { ...start(command), cwd: `${root}/${folder}`, stdio: 'inherit' }
+  const { status } = spawnSync(command, args, options)
   if (status !== 0) process.exitCode = 1
 }

@@ -18,12 +18,10 @@ export async function setUp() {
       throw new Error(`${tool} is missing: install Rust from https://rustup.rs`)
   const lock = `${root}/package-lock.json`
   const stamp = `${root}/node_modules/.package-lock.json`
-  if (!existsSync(stamp) || statSync(stamp).mtimeMs < statSync(lock).mtimeMs) {
+  if (!existsSync(stamp) || statSync(stamp).mtimeMs < statSync(lock).mtimeMs)
     await step('npm packages', () => run('npm', ['ci', '--no-audit', '--no-fund']))
-  }
-  if (!capture('rustup', ['target', 'list', '--installed'])?.includes('wasm32-unknown-unknown')) {
+  if (!capture('rustup', ['target', 'list', '--installed'])?.includes('wasm32-unknown-unknown'))
     await step('wasm target', () => run('rustup', ['target', 'add', 'wasm32-unknown-unknown']))
-  }
 }
 
 /** The modules of the package: the engine, and with the engine inside the simulator and shared limits. */
@@ -54,11 +52,11 @@ export async function build({ withComponent = true } = {}) {
       await inline(name, module)
     })
   await renew(`${root}/pkg/inflate.js`, all, inflater)
-  for (const [what, file] of [
-    ['options', `${root}/js/options/generated.ts`],
-    ['records', `${root}/js/wasm/generated.ts`],
-  ])
-    await renew(file, all, () => step(`types: ${what}`, () => run('cargo', ['xtask', what, file])))
+  const types = { options: 'js/options/generated.ts', records: 'js/wasm/generated.ts' }
+  for (const [what, file] of Object.entries(types))
+    await renew(`${root}/${file}`, all, () =>
+      step(`types: ${what}`, () => run('cargo', ['xtask', what, file])),
+    )
   storeScripts()
   provenance()
   await makeDist()
@@ -86,33 +84,19 @@ function writeNew(file, text) {
 function provenance() {
   const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
   const commit = capture('git', ['rev-parse', 'HEAD'])?.trim()
-  const isChanged =
-    capture('git', [
-      'status',
-      '--porcelain',
-      'src',
-      'reading',
-      'shared/src',
-      'bindings',
-      'Cargo.lock',
-      'Cargo.toml',
-    ]) !== ''
+  const sources = 'src reading shared/src bindings Cargo.lock Cargo.toml'.split(' ')
+  const isChanged = capture('git', ['status', '--porcelain', ...sources]) !== ''
   const revision = commit ? commit + (isChanged ? '+' : '') : 'unknown'
-  const modules = {}
-  for (const [name] of MODULES) {
-    const bytes = readFileSync(`${root}/pkg/${name}_bg.wasm`)
-    modules[name] = createHash('sha256').update(bytes).digest('hex')
-  }
+  const hash = (name) =>
+    createHash('sha256')
+      .update(readFileSync(`${root}/pkg/${name}_bg.wasm`))
+      .digest('hex')
+  const modules = Object.fromEntries(MODULES.map(([name]) => [name, hash(name)]))
   const types = '{ version: string; revision: string; modules: Record<string, string> }'
-  const { autothrottle } = modules
-  const [all, slim] = [modules, { autothrottle }].map((modules) =>
-    JSON.stringify({ version, revision, modules }),
-  )
-  const made = {
-    'build.d.ts': `export declare const build: ${types}, slim: typeof build\n`,
-    'build.js': `export const build = ${all}\nexport const slim = ${slim}\n`,
-  }
-  for (const [name, text] of Object.entries(made)) writeNew(`${root}/pkg/${name}`, text)
+  const build = (modules) => JSON.stringify({ version, revision, modules })
+  const slim = build({ autothrottle: modules.autothrottle })
+  writeNew(`${root}/pkg/build.d.ts`, `export declare const build: ${types}, slim: typeof build\n`)
+  writeNew(`${root}/pkg/build.js`, `export const build = ${build(modules)}\nexport const slim = ${slim}\n`)
 }
 
 /**
@@ -203,19 +187,17 @@ async function inflater() {
     conditions: ['browser'],
     platform: 'browser',
     target: 'es2022',
+    // Its decoder of texts is none of ours.
+    define: { TextDecoder: 'undefined' },
     logLevel: 'error',
   })
-  const text = outputFiles[0].text.trim()
-  // Its decoder of texts is none of ours.
-  const decoder = /var \w+=typeof TextDecoder[^{}]*try\{\w+\.decode\(\w+,\{stream:!0\}\),\w+=1\}catch\{\}/
-  const made = text.replace(decoder, '').replace(/export\{(\w+) as inflateSync\};?$/, 'return $1')
-  if (!decoder.test(text) || made.includes('export')) throw new Error('esbuild exports in another form')
+  const made = outputFiles[0].text.trim().replace(/export\{(\w+) as inflateSync\};?$/, 'return $1')
+  if (made.includes('export')) throw new Error('esbuild exports in another form')
   const load = `function load() { ${made} }`
   const code = `${load}\nexport const inflate = (data, options) => load()(data, options)\n`
   writeFileSync(`${root}/pkg/inflate.js`, code)
-  const types =
-    'export declare function inflate(data: Uint8Array, options: { out: Uint8Array }): Uint8Array\n'
-  writeFileSync(`${root}/pkg/inflate.d.ts`, types)
+  const types = 'inflate(data: Uint8Array, options: { out: Uint8Array }): Uint8Array'
+  writeFileSync(`${root}/pkg/inflate.d.ts`, `export declare function ${types}\n`)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main(build)

@@ -12,15 +12,7 @@ const WIT = `${root}/bindings/component/wit/engine.wit`
 
 /** Makes what has changed since the last time. */
 export async function component() {
-  const inputs = [
-    'src',
-    'reading',
-    'bindings/component',
-    'xtask',
-    'Cargo.lock',
-    'Cargo.toml',
-    'scripts/lib.mjs',
-  ]
+  const inputs = 'src reading bindings/component xtask Cargo.lock Cargo.toml scripts/lib.mjs'.split(' ')
   await renew(MADE, inputs, async () => {
     const target = 'wasm32-unknown-unknown'
     await step('component: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-component']))

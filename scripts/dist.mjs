@@ -95,10 +95,8 @@ export async function makeDist() {
   await step('types and code', async () => {
     rmSync(dist, { recursive: true, force: true })
     mkdirSync(dist)
-    await run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json'])
+    await run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json', '--emitDeclarationOnly'])
     declarePlatform()
-    for (const path of readdirSync(dist, { recursive: true }))
-      if (path.endsWith('.js')) rmSync(join(dist, path))
     await Promise.all([esModules(), commonJs(), command()])
     declarations()
     typesForJsr()
@@ -122,24 +120,19 @@ const COMMON = {
 }
 
 /**
- * Each entry imports the main one too, so that all they share is one file: a runtime that reads modules
- * from a
- * disk needs a millisecond and more for each, and entries are used together. A bundler drops that import.
+ * Each entry imports the main one too, so that all they share is one file: a runtime that reads modules from
+ * a disk needs a millisecond and more for each, and entries are used together. A bundler drops that import.
  */
 const whole = {
   name: 'whole',
   setup(build) {
     build.onResolve({ filter: /^whole$/ }, () => ({ path: `${root}/js/index.ts`, sideEffects: true }))
     const entries = [...Object.keys(BRINGING), ...PLAIN].filter((entry) => entry !== 'index').join('|')
-    const filter = new RegExp(`[\\\\/]js[\\\\/](?:${entries}|durable-object)\\.ts$`)
-    build.onLoad({ filter }, async ({ path }) => ({
-      contents: await bare(build, `${readFileSync(path, 'utf8')}\nimport 'whole'\n`, 'ts'),
-      loader: 'js',
-    }))
-    build.onLoad({ filter: /[\\/](?:js|pkg)[\\/].*\.[jt]s$/ }, async ({ path }) => ({
-      contents: await bare(build, readFileSync(path, 'utf8'), path.slice(-2)),
-      loader: 'js',
-    }))
+    const isEntry = new RegExp(`[\\\\/]js[\\\\/](?:${entries}|durable-object)\\.ts$`)
+    build.onLoad({ filter: /[\\/](?:js|pkg)[\\/].*\.[jt]s$/ }, async ({ path }) => {
+      const text = `${readFileSync(path, 'utf8')}${isEntry.test(path) ? "\nimport 'whole'\n" : ''}`
+      return { contents: await bare(build, text, path.slice(-2)), loader: 'js' }
+    })
   },
 }
 
@@ -202,33 +195,27 @@ async function esModules() {
       build.onResolve({ filter: /\.wasm\?module$/ }, ({ path }) => ({ path, external: true }))
     },
   }
-  const { metafile, outputFiles } = await bundle({
-    ...COMMON,
-    entryPoints,
-    outdir: dist,
-    plugins: [plugin, whole],
-  })
-  for (const { path, text } of named(metafile, outputFiles)) {
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, text)
-  }
+  const options = { ...COMMON, entryPoints, outdir: dist, plugins: [plugin, whole] }
+  await write(await bundle(options))
 }
 
 /**
- * Calls each chunk after the largest file in it. Then its ES module and its CommonJS lie side by side in the
- * package, however they change, where gzip finds the one in the other: by their hashes it is 8 kB up or down.
+ * Writes a bundle. Each chunk is called after the largest file in it: then its ES module and its CommonJS lie
+ * side by side in the package, where gzip finds the one in the other. By their hashes it is 8 kB up or down.
  */
-function named(metafile, outputFiles) {
+async function write({ metafile, outputFiles }, print = (text) => text) {
   const names = new Map()
   for (const [path, { entryPoint, inputs }] of Object.entries(metafile.outputs)) {
-    const sizes = Object.entries(inputs).map(([file, { bytesInOutput }]) => [bytesInOutput, file])
-    const [, largest] = sizes.sort(([a], [b]) => b - a)[0] ?? []
+    const [largest] = Object.keys(inputs).sort((a, b) => inputs[b].bytesInOutput - inputs[a].bytesInOutput)
     const name = basename(path)
     names.set(name, entryPoint ? name : `shared-${basename(largest).split('.')[0]}.js`)
   }
   if (new Set(names.values()).size < names.size) throw new Error(`Two files have one name: ${[...names]}`)
   const rename = (text) => text.replaceAll(/\bshared-[A-Z\d]{8}\.js/g, (name) => names.get(name))
-  return outputFiles.map(({ path, text }) => ({ path: rename(path), text: rename(text) }))
+  for (const { path, text } of outputFiles) {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(rename(path), rename(await print(text)))
+  }
 }
 
 const besideOf = (name) => `
@@ -267,18 +254,15 @@ async function commonJs() {
       }))
     },
   }
-  const { metafile, outputFiles } = await bundle({
+  const made = await bundle({
     ...COMMON,
     entryPoints: entries.map((entry) => `${root}/js/${entry}.ts`),
     outdir: `${dist}/cjs`,
     external: ['node:fs'],
     plugins: [plugin, whole],
   })
-  mkdirSync(`${dist}/cjs`, { recursive: true })
-  for (const { path, text } of named(metafile, outputFiles)) {
-    const minifyWhitespace = text.length > 32_000
-    writeFileSync(path, (await transform(text, { format: 'cjs', target, minifyWhitespace })).code)
-  }
+  const print = (text) => transform(text, { format: 'cjs', target, minifyWhitespace: text.length > 32_000 })
+  await write(made, async (text) => (await print(text)).code)
   writeFileSync(`${dist}/cjs/package.json`, '{ "type": "commonjs" }\n')
 }
 

@@ -33,8 +33,8 @@ export function notices() {
     const folder = dirname(manifest_path)
     const licences = readdirSync(folder).filter((each) => /^LICEN[CS]E/i.test(each))
     const file = licences.find((each) => /MIT/i.test(each)) ?? licences[0]
-    const text = file ? readFileSync(`${folder}/${file}`, 'utf8').trim() : 'See the repository.'
-    return `## ${name} ${version}\n\n${license}, ${repository}\n\n\`\`\`text\n${text.replace(/[ \t]+$/gm, '')}\n\`\`\`\n`
+    const text = file ? readFileSync(`${folder}/${file}`, 'utf8') : 'See the repository.'
+    return notice(name, version, license, repository, text)
   })
   const about = `# Third-party notices
 
@@ -51,11 +51,11 @@ function noticeOf(name) {
   const { version, license, repository } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'))
   const file = readdirSync(folder).find((each) => /^LICEN[CS]E/i.test(each))
   const text = readFileSync(`${folder}/${file}`, 'utf8')
-    .trim()
-    .replace(/[ \t]+$/gm, '')
-  const place = typeof repository === 'string' ? repository : repository.url
-  return `## ${name} ${version}\n\n${license}, ${place}\n\n\`\`\`text\n${text}\n\`\`\`\n`
+  return notice(name, version, license, repository.url ?? repository, text)
 }
+
+const notice = (name, version, license, place, text) =>
+  `## ${name} ${version}\n\n${license}, ${place}\n\n\`\`\`text\n${text.trim().replace(/[ \t]+$/gm, '')}\n\`\`\`\n`
 
 if (process.argv[1] === fileURLToPath(import.meta.url))
   writeFileSync(`${root}/THIRD-PARTY-NOTICES.md`, notices())

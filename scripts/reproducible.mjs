@@ -27,9 +27,8 @@ async function made(clone) {
   const tarball = readdirSync(clone).find((file) => file.endsWith('.tgz'))
   mkdirSync(`${clone}-unpacked`)
   await run('tar', ['-xzf', join(clone, tarball), '-C', `${clone}-unpacked`])
-  return createHash('sha256')
-    .update(readFileSync(join(clone, tarball)))
-    .digest('hex')
+  const bytes = readFileSync(join(clone, tarball))
+  return createHash('sha256').update(bytes).digest('hex')
 }
 
 await main(async () => {

@@ -7,8 +7,8 @@
  * through all open tags at each tag: for a page of one megabyte that opens 300,000, it takes over a minute.
  */
 import { gunzipSync } from 'node:zlib'
+import { Tokenizer } from 'htmlparser2'
 import { toUrl } from '../scopes/names.js'
-import { Tokenizer } from './parsers.js'
 
 const SITEMAP = /^\s*(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)*<(?:\w+:)?(?:urlset|sitemapindex)[\s>]/
 const LOCATION = /<(?:\w+:)?loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]+?)\s*(?:\]\]>)?\s*<\/(?:\w+:)?loc>/g

@@ -1,8 +1,8 @@
 /** Sets up what a run needs, runs it, and shows it meanwhile. */
 import { createThrottle, type ThrottleOptions } from 'autothrottle'
+import { rules } from '../robots.js'
 import { type Job, Journal, keyOf } from './journal.js'
 import { fetchOf } from './network.js'
-import { rules } from './parsers.js'
 import { noted, Run, type Task } from './run.js'
 import type { Settings } from './settings.js'
 import { Store } from './store.js'

@@ -1,9 +1,9 @@
 /** `autothrottle robots`: what a host's robots.txt asks for, and whether it allows the paths. */
 import { createThrottle } from 'autothrottle'
 import { parseRobots } from 'autothrottle/engine'
+import { rules } from '../robots.js'
 import { codeOf } from './failures.js'
 import { fetchOf } from './network.js'
-import { rules } from './parsers.js'
 import { networkOf, number, UsageError, urlOf } from './settings.js'
 import type { Values } from './usage.mjs'
 
