@@ -19,7 +19,7 @@ import type { ScopeOptions } from '../options/options.js'
 import { brokenOff, Engine, IDLE, WAIT } from '../wasm/engine.js'
 import { ROBOTS, SETTLED } from '../wasm/generated.js'
 import { loadShared, type WasmShared } from '../wasm/load/shared.js'
-import { costsOf, NO_MORE, numbers, numbersOf } from '../wasm/numbers.js'
+import { costsOf, numbers, numbersOf } from '../wasm/numbers.js'
 import type {
   Notice,
   Outcome,
@@ -203,8 +203,9 @@ export class SharedHost implements Host {
 
   settle(now: number, ticket: Ticket, outcome: Outcome = {}): Settled {
     this.askedMs = Number.NaN
-    const { answer, latencyMs, cost, flags, lines, more = NO_MORE } = numbersOf(now, ticket, outcome)
-    const settled = this.#machine.settle(now, ticket, answer, latencyMs, cost, flags, lines, more)
+    const { answer, latencyMs, cost, flags, lines, wall, told } = numbersOf(now, ticket, outcome)
+    const all = told ?? Float64Array.of(answer, latencyMs, cost, flags)
+    const settled = this.#machine.settle(now, ticket, all, lines, wall)
     this.askedMs = this.#machine.asked_ms
     this.#soon()
     return SETTLED[settled]!

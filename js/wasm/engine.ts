@@ -268,11 +268,11 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
   settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME): Settled {
     if (outcome === NO_OUTCOME && typeof nowMs === 'number' && typeof ticket === 'number')
       return SETTLED[raw(this).settle_plain(nowMs, ticket, UNKNOWN, UNKNOWN, UNKNOWN, 0)]!
-    const { answer, latencyMs, cost, flags, lines, more } = numbersOf(nowMs, ticket, outcome)
+    const { answer, latencyMs, cost, flags, lines, wall, told } = numbersOf(nowMs, ticket, outcome)
     const settled =
-      more === undefined
+      told === undefined
         ? raw(this).settle_plain(nowMs, ticket, answer, latencyMs, cost, flags)
-        : raw(this).settle_with(nowMs, ticket, answer, latencyMs, cost, flags, lines, more)
+        : raw(this).settle_with(nowMs, ticket, told, lines, wall)
     return SETTLED[settled]!
   }
 

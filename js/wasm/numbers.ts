@@ -22,16 +22,15 @@ const BAD = 8
 const HINTED = 16
 const NAMED_ONLY = 128
 
-export const NO_MORE = Float64Array.of()
-
-/** An outcome as the boundary takes it; `more` only if there is more to tell. */
+/** An outcome as the boundary takes it. `told` is for `Outcome::told`, if those beside it are not all. */
 interface Numbers {
   readonly answer: number
   readonly latencyMs: number
   readonly cost: number
   readonly flags: number
   readonly lines: string
-  readonly more: Float64Array | undefined
+  readonly wall: number
+  readonly told: Float64Array | undefined
 }
 
 /** @throws {TypeError} for what is no number, no headers or no hints. */
@@ -51,36 +50,30 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
   const lines = headers === undefined ? '' : hintLines(headers, headerMap)
   const verdict = backoff === undefined ? 0 : backoff ? BAD : GOOD
   let flags = (adjustDelay ? 0 : KEEP_DELAY) | (retry ? MAY_RETRY : 0) | verdict
-  let more: Float64Array | undefined
+  let wall = UNKNOWN
+  let told: Float64Array | undefined
   if (hints !== undefined || scopes !== undefined || retryDelay !== undefined || lines !== '') {
     const named = outcome.namedOnly ? NAMED_ONLY : 0
     flags |= (hints === undefined ? 0 : HINTED) | unitsOf(headerMap) | named
-    const wall = typeof wallNowMs === 'function' ? wallNowMs() : wallNowMs
-    more = tellMore(wall, retryDelay ?? UNKNOWN, hints, scopes)
+    wall = typeof wallNowMs === 'function' ? wallNowMs() : wallNowMs
+    if (typeof wall !== 'number') throw wrong('wallNowMs', 'a number', wall)
+    if (hints === undefined && scopes === undefined && retryDelay === undefined) {
+      plain[0] = answer
+      plain[1] = latencyMs
+      plain[2] = cost
+      plain[3] = flags
+      told = plain
+    } else {
+      const first = [answer, latencyMs, cost, flags, retryDelay ?? UNKNOWN]
+      const own = scopes?.flatMap(scopeNumbers) ?? []
+      told = numbers('the outcome', [...first, ...hintNumbers(hints), ...own])
+    }
   }
-  return { answer, latencyMs, cost, flags, lines, more }
+  return { answer, latencyMs, cost, flags, lines, wall, told }
 }
 
-/** What most outcomes tell beside their lines: filled anew for each, and copied as it crosses. */
-const plain = Float64Array.of(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
-
-/** What `Outcome::with` takes beside header lines. */
-function tellMore(
-  wallNowMs: number,
-  retryDelay: number,
-  hints: SomeHints | undefined,
-  scopes: readonly ScopeOutcome[] | undefined,
-): Float64Array {
-  const arePlain = typeof wallNowMs === 'number' && typeof retryDelay === 'number'
-  if (hints === undefined && scopes === undefined && arePlain) {
-    plain[0] = wallNowMs
-    plain[1] = retryDelay
-    return plain
-  }
-  const told = [wallNowMs, retryDelay, ...hintNumbers(hints)]
-  if (scopes) for (const own of scopes) told.push(...scopeNumbers(own))
-  return numbers('the outcome', told)
-}
+/** What most outcomes with lines tell: filled anew for each, and copied as it crosses. */
+const plain = new Float64Array(4)
 
 /** One cost for all scopes, or one for each. */
 export function costsOf(cost: number | readonly number[]): Float64Array {
@@ -110,7 +103,7 @@ function hintNumbers(hints: SomeHints = {}): readonly number[] {
 }
 
 /** What an outcome means for one scope: see `Outcome::scopes`. */
-function scopeNumbers(own: ScopeOutcome): readonly number[] {
+function scopeNumbers(own: ScopeOutcome): number[] {
   const { scope, ignored = false, backoff, delay = UNKNOWN, remaining = UNKNOWN } = own
   const { resetMs = UNKNOWN, cost = UNKNOWN } = own
   const bad = backoff === undefined ? UNKNOWN : Number(backoff)

@@ -431,7 +431,7 @@ impl Leader {
             let name = what.names.get(*record as usize).map_or("", String::as_str);
             *record = self.engine.intern(name);
         }
-        let settled = self.engine.settle_told(engine_now, ticket as f64, &numbers);
+        let settled = self.engine.settle(engine_now, ticket as f64, &Outcome::told(&numbers));
         if self.level == 2 {
             self.notice(now, Some((from, latency)));
         }

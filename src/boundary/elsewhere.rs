@@ -4,8 +4,6 @@
 //! A date is read where the response is, and travels as a span. What is in flight is adopted when the engine
 //! of a group changes, so no limit is given away twice.
 
-use std::iter;
-
 use super::{
     Boundary,
     outcome::{Heard, Outcome, Settled, flags},
@@ -75,11 +73,9 @@ impl Boundary {
 
     /// What [`Boundary::settle`] would answer for a request that is in flight in another engine with the same
     /// settings; the milliseconds that the server asked to wait, NaN for none; and the outcome in numbers for
-    /// [`Boundary::settle_told`] of that engine. This engine stays as it is.
+    /// [`Outcome::told`] and [`Boundary::settle`] of that engine. This engine stays as it is.
     ///
-    /// The numbers are the answer, the latency, the cost and the flags. If there is more to say, they go on
-    /// with the delay of the next attempt, the five of [`Outcome::hint`], and [`Outcome::said_ms`]. Then come
-    /// records of single scopes, [`STRIDE`](super::STRIDE) numbers each. A record begins with its scope here.
+    /// A record of a scope begins with its handle here.
     pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
         let heard = outcome.heard().unwrap_or_default();
         let verdict = self.verdict(outcome, Some(&heard));
@@ -109,14 +105,6 @@ impl Boundary {
             numbers.extend(outcome.scopes);
         }
         (settled, ms(asked.map(|(asked, _)| asked)), numbers)
-    }
-
-    /// [`Boundary::settle`] with what [`Boundary::digest_told`] of another engine says.
-    pub fn settle_told(&mut self, now: f64, ticket: f64, told: &[f64]) -> Settled {
-        let [answer, latency_ms, cost, bits, ref rest @ ..] = *told else { return Settled::Unknown };
-        let more: Vec<f64> = iter::once(f64::NAN).chain(rest.iter().copied()).collect();
-        let outcome = Outcome::new(answer, latency_ms, cost, bits as u32).with("", &more);
-        self.settle(now, ticket, &outcome)
     }
 
     fn ticket_or_refusal(&mut self, ticket: Result<Ticket, SubmitError>) -> f64 {

@@ -3,6 +3,8 @@
 //! The header fields, hints of the caller's own and what single scopes know better come together here: which
 //! of them counts is said once, and no host judges again.
 
+use core::array;
+
 use super::{Boundary, wall};
 use crate::{
     Answer, Cost, Feedback, Hint, Hints, ScopeId, Span, Ticket,
@@ -18,7 +20,7 @@ use crate::{
 /// Numbers that one scope takes in [`Outcome::scopes`].
 pub const STRIDE: usize = 7;
 
-/// Places among the numbers of [`Boundary::digest_told`](super::Boundary::digest_told).
+/// Places among the numbers that [`Outcome::told`] takes.
 pub mod told {
     /// The milliseconds from send to answer.
     pub const LATENCY: usize = 1;
@@ -26,8 +28,12 @@ pub mod told {
     pub const PLAIN: usize = 4;
     /// The milliseconds until the next attempt.
     pub const DELAY: usize = 4;
+    /// The five of [`Outcome::hint`](super::Outcome::hint).
+    pub const HINT: usize = 5;
     /// The first record of a single scope.
-    pub const SCOPES: usize = 11;
+    pub const RECORDS: usize = HINT + 5;
+    /// The same where it is [digested](super::flags::DIGESTED), and `said_ms` is before it.
+    pub const SCOPES: usize = RECORDS + 1;
 }
 
 /// Bits of [`Outcome::flags`].
@@ -83,7 +89,7 @@ pub struct Outcome<'a> {
     pub retry_delay_ms: f64,
     /// Hints that were not in headers: milliseconds to hold, units left, milliseconds until their reset,
     /// units per window, and its milliseconds.
-    pub hint: &'a [f64; 5],
+    pub hint: [f64; 5],
     /// Of hints that were read elsewhere: the wait as the server said it, NaN for none.
     pub said_ms: f64,
     /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
@@ -107,26 +113,26 @@ impl<'a> Outcome<'a> {
             lines: "",
             wall_ms: f64::NAN,
             retry_delay_ms: f64::NAN,
-            hint: &[f64::NAN; 5],
+            hint: [f64::NAN; 5],
             said_ms: f64::NAN,
             scopes: &[],
         }
     }
 
-    /// This outcome with the rest as one list: `wall_ms`, `retry_delay_ms`, the five of `hint`, `said_ms`
-    /// if it is [digested](flags::DIGESTED), then `scopes`.
-    #[must_use]
-    pub fn with(self, lines: &'a str, more: &'a [f64]) -> Self {
-        let [wall_ms, retry_delay_ms, ref rest @ ..] = *more else { return Self { lines, ..self } };
-        let (hint, rest) = match rest.split_first_chunk::<5>() {
-            Some((hint, rest)) => (hint, rest),
-            None => (self.hint, &[][..]),
-        };
-        let (said_ms, scopes) = match *rest {
-            [said_ms, ref scopes @ ..] if self.has(flags::DIGESTED) => (said_ms, scopes),
-            _ => (self.said_ms, rest),
-        };
-        Self { lines, wall_ms, retry_delay_ms, hint, said_ms, scopes, ..self }
+    /// The outcome that these numbers tell: the first four, `retry_delay_ms`, the five of `hint`, `said_ms`
+    /// only if it is [digested](flags::DIGESTED), then `scopes`. What is missing at the end is unknown.
+    pub fn told(numbers: &'a [f64]) -> Self {
+        let number = |place: usize| numbers.get(place).copied().unwrap_or(f64::NAN);
+        let outcome = Self::new(number(0), number(told::LATENCY), number(2), number(3) as u32);
+        let is_digested = outcome.has(flags::DIGESTED);
+        let scopes = if is_digested { told::SCOPES } else { told::RECORDS };
+        Self {
+            retry_delay_ms: number(told::DELAY),
+            hint: array::from_fn(|place| number(told::HINT + place)),
+            said_ms: if is_digested { number(told::RECORDS) } else { f64::NAN },
+            scopes: numbers.get(scopes..).unwrap_or_default(),
+            ..outcome
+        }
     }
 
     fn has(&self, flag: u32) -> bool {
@@ -147,7 +153,7 @@ impl<'a> Outcome<'a> {
     /// The hints that were not in headers. Their pace spreads what is left evenly: the slower of reset ÷ left
     /// and window ÷ limit.
     fn hinted(&self) -> Hint {
-        let [hold_ms, left, reset_ms, limit, window_ms] = *self.hint;
+        let [hold_ms, left, reset_ms, limit, window_ms] = self.hint;
         if self.has(flags::DIGESTED) {
             let hint = hint_of(hold_ms, left, reset_ms);
             return Hint {

@@ -323,7 +323,9 @@ impl<'a> Player<'a> {
                 more.extend((1..STRIDE).map(|_| tape.number()));
             }
         }
-        let outcome = Outcome::new(answer, latency_ms, cost, how).with(&lines, &more);
+        let wall_ms = more.first().copied().unwrap_or(f64::NAN);
+        let told = [&[answer, latency_ms, cost, f64::from(how)], more.get(1..).unwrap_or_default()].concat();
+        let outcome = Outcome { lines: &lines, wall_ms, ..Outcome::told(&told) };
         let before = (self.boundary.waiting(), self.boundary.in_flight());
         let (judged, asked_ms, _) = self.boundary.digest_told(&outcome);
         let settled = self.boundary.settle(now, ticket, &outcome);
@@ -395,13 +397,14 @@ impl<'a> Player<'a> {
     /// Calls without a meaning. None of them may be seen in what the others say.
     fn bogus(&mut self, now: f64) {
         let refusal = "retry-after: 100\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 60";
-        let mut more = vec![1e12, 50.0, 9e5, 0.0, 9e5, 100.0, 9e5];
+        let how = f64::from(flags::BAD | flags::MAY_RETRY | flags::HINTED);
+        let mut told = vec![429.0, 5.0, 3.0, how, 50.0, 9e5, 0.0, 9e5, 100.0, 9e5];
         for &scope in self.scopes.iter().rev().take(2) {
-            more.extend([scope, 0.0, 1.0, 9e5, 0.0, 9e5, 3.0]);
+            told.extend([scope, 0.0, 1.0, 9e5, 0.0, 9e5, 3.0]);
         }
+        let outcome = Outcome { lines: refusal, wall_ms: 1e12, ..Outcome::told(&told) };
         for ticket in BOGUS {
-            let outcome = Outcome::new(429.0, 5.0, 3.0, flags::BAD | flags::MAY_RETRY | flags::HINTED);
-            assert_eq!(self.boundary.settle(now, ticket, &outcome.with(refusal, &more)), Settled::Unknown);
+            assert_eq!(self.boundary.settle(now, ticket, &outcome), Settled::Unknown);
             self.boundary.cancel(now, ticket);
             self.boundary.prioritize(now, ticket, 5.0);
             self.boundary.left(now, ticket);
@@ -448,8 +451,8 @@ mod tests {
             let mut boundary = Boundary::new(Value::Map(vec![])).unwrap();
             let scopes = ["a", "b", "c"].map(|name| boundary.scope(name));
             let ticket = boundary.send_many_at_once(0.0, &scopes, &[1.0], 0.0);
-            let more = [&[nan; 7][..], &[scopes[0], 0.0, own[0], nan, nan, nan, own[1]]].concat();
-            let outcome = Outcome::new(answer, nan, nan, flags).with("", &more);
+            let record = [scopes[0], 0.0, own[0], nan, nan, nan, own[1]];
+            let outcome = Outcome { scopes: &record, ..Outcome::new(answer, nan, nan, flags) };
             assert_eq!(boundary.settle(0.0, ticket, &outcome), Settled::Over);
             let step = |scope| number(&boundary.scope_stats(0.0, scope), "backoffStep");
             assert_eq!(scopes.map(step), steps, "{answer} {flags} {own:?}");

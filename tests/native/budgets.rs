@@ -196,8 +196,8 @@ impl Rig {
         let place = self.flying.iter().position(|(_, known)| known == path).unwrap();
         let (ticket, _) = self.flying.remove(place);
         self.boundary.route(now, ticket, "GET", &format!("https://api.example{path}"));
-        let wall = [1.8e12 + now, f64::NAN];
-        let outcome = Outcome::new(status, 10.0, f64::NAN, 0).with(lines, &wall);
+        let wall_ms = 1.8e12 + now;
+        let outcome = Outcome { lines, wall_ms, ..Outcome::new(status, 10.0, f64::NAN, 0) };
         assert_eq!(self.boundary.settle(now, ticket, &outcome), Settled::Over);
         kinds(&mut self.boundary)
     }
@@ -324,8 +324,7 @@ fn every_way_out_gives_back() {
     rig.boundary.route(now, free, "GET", url);
     assert_eq!(rig.boundary.poll(now), first);
     rig.boundary.cancel(now, waits);
-    let again = [f64::NAN, 5.0];
-    let refused = Outcome::new(500.0, 1.0, f64::NAN, 0).with(CORE, &again);
+    let refused = Outcome { lines: CORE, retry_delay_ms: 5.0, ..Outcome::new(500.0, 1.0, f64::NAN, 0) };
     assert_eq!(rig.boundary.settle(30.0, first, &refused), Settled::Again);
     assert_eq!(rig.boundary.poll(40.0), first, "it keeps its age");
     assert_eq!(rig.boundary.poll(40.0), free, "known by now: no longer one at a time");
@@ -334,8 +333,7 @@ fn every_way_out_gives_back() {
     let Some([(_, core)]) = stats.budgets.as_deref() else { panic!("{:?}", stats.budgets) };
     assert_eq!((core.in_flight, core.waiting, stats.in_flight, stats.waiting), (3, 0, 3, 0));
     for ticket in [free, first] {
-        let wall = [f64::NAN; 2];
-        let good = Outcome::new(200.0, 1.0, f64::NAN, 0).with(CORE, &wall);
+        let good = Outcome { lines: CORE, ..Outcome::new(200.0, 1.0, f64::NAN, 0) };
         assert_eq!(rig.boundary.settle(530.0, ticket, &good), Settled::Over);
     }
     rig.boundary.cancel(540.0, late);

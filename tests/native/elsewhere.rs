@@ -194,7 +194,7 @@ fn a_digest_says_to_another_engine_what_the_lines_say() {
                 let (settled, asked, numbers) = told.digest_told(&outcome);
                 assert_eq!(read.settle(1080.0, ticket, &outcome), settled, "{lines} {status}");
                 assert_eq!(read.asked_ms().to_bits(), asked.to_bits(), "{lines} {status}");
-                told.settle_told(1080.0, ticket, &numbers);
+                told.settle(1080.0, ticket, &Outcome::told(&numbers));
                 let state = |boundary: &Boundary| {
                     format!("{:?} {:?}", boundary.stats(1080.0), boundary.snapshot(1080.0, f64::NAN))
                 };

@@ -32,7 +32,7 @@ pub struct Stats {
     pub waiting: u32,
     pub hold: Option<u64>,
     pub quota: Option<f64>,
-    pub reason: Option<&'static str>,
+    pub reason: Option<String>,
 }
 
 /// What a line says.
@@ -166,7 +166,7 @@ impl<H: Host> Player<H> {
                     stats.slots,
                     stats.in_flight,
                     stats.waiting,
-                    stats.reason.unwrap_or("-")
+                    stats.reason.as_deref().unwrap_or("-")
                 ));
             }
             _ => {

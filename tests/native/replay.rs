@@ -151,7 +151,7 @@ impl Host for Engine {
             waiting: stats.waiting,
             hold: stats.hold_until.map(|ms| Instant::from_millis(ms).unwrap().micros()),
             quota: stats.quota_left,
-            reason: stats.reason.map(autothrottle::Reason::name),
+            reason: stats.reason.map(|reason| reason.name().into()),
         }
     }
 

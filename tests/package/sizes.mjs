@@ -78,4 +78,4 @@ export async function sizeOverMain(entry, dist) {
 export const SLIM_MODULE_BUDGET = 96_500
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
-export const COMPONENT_BUDGET = 135_600
+export const COMPONENT_BUDGET = 138_500

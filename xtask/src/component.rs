@@ -8,6 +8,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, bail};
 use wasm_encoder::{ComponentSection, CustomSection};
 use wasm_metadata::{AddMetadata, AddMetadataField};
+use wasmparser::{Chunk, Parser, Payload};
 use wit_component::{ComponentEncoder, DecodedWasm, OutputToString, WitPrinter};
 use wit_parser::Resolve;
 
@@ -20,7 +21,8 @@ const ABOUT: [(&str, &str); 2] = [
 /// Makes the component of the package in this version.
 pub fn make(input: &str, output: &str, version: &str) -> anyhow::Result<()> {
     let module = fs::read(input).with_context(|| format!("reading {input}"))?;
-    let mut component = ComponentEncoder::default().module(&module)?.validate(true).encode()?;
+    let component = ComponentEncoder::default().module(&module)?.validate(true).encode()?;
+    let mut component = without_names(&component)?;
     for (name, data) in ABOUT.into_iter().chain([("version", version)]) {
         let (name, data) = (name.into(), data.as_bytes().into());
         CustomSection { name, data }.append_to_component(&mut component);
@@ -28,6 +30,26 @@ pub fn make(input: &str, output: &str, version: &str) -> anyhow::Result<()> {
     let mut about = AddMetadata::default();
     about.name = AddMetadataField::Set("autothrottle:engine".into());
     fs::write(output, about.to_wasm(&component)?).with_context(|| format!("writing {output}"))
+}
+
+/// The component without the names of its parts: five kilobytes that only a debugger shows.
+fn without_names(component: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let (mut parser, mut at, mut kept) = (Parser::new(0), 0, Vec::new());
+    while at < component.len() {
+        let Chunk::Parsed { consumed, payload } = parser.parse(&component[at..], true)? else {
+            bail!("the component ends within a section");
+        };
+        let end = match &payload {
+            Payload::ModuleSection { unchecked_range: inner, .. }
+            | Payload::ComponentSection { unchecked_range: inner, .. } => usize::try_from(inner.end)?,
+            _ => at + consumed,
+        };
+        if !matches!(&payload, Payload::CustomSection(section) if section.name() == "component-name") {
+            kept.extend_from_slice(&component[at..end]);
+        }
+        at = end;
+    }
+    Ok(kept)
 }
 
 /// The WIT of a component, or of a folder of WIT, without comments: what it imports and exports.

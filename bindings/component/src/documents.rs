@@ -1,21 +1,32 @@
-//! The two documents that cross as JSON: options and snapshots. They have versions and schemas of their own,
-//! and every host shares them: Node writes a snapshot, Python goes on with it.
+//! The documents that cross as JSON: options and snapshots, which every host shares, and what is for people.
+
+use std::mem::take;
 
 use autothrottle::{ConfigError, Value, value::number_text};
 
 use crate::bindings::exports::autothrottle::engine::throttling::Problem;
-use crate::json;
 
 /// The key of an object that stands for a value that JSON lacks.
 const OTHER: &str = "$other";
 
 /// A document, or why it is none.
 pub fn read(text: &str) -> Result<Value, Vec<Problem>> {
-    json::parse(text).map(with_others).map_err(|(line, column)| {
-        let [line, column] = [line, column].map(|place| number_text(place as f64));
-        let got = ["what is none from line ", &line, ", column ", &column].concat();
-        vec![Problem { path: String::new(), want: "JSON".into(), got }]
-    })
+    match serde_json::from_str(text) {
+        Ok(mut value) => {
+            find_others(&mut value);
+            Ok(value)
+        }
+        Err(error) => {
+            let [line, column] = [error.line(), error.column()].map(|place| number_text(place as f64));
+            let got = ["what is none at line ", &line, ", column ", &column].concat();
+            Err(vec![Problem { path: String::new(), want: "JSON".into(), got }])
+        }
+    }
+}
+
+/// A document as text.
+pub fn write(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// Problems as the component's.
@@ -24,17 +35,14 @@ pub fn problems(error: ConfigError) -> Vec<Problem> {
     problems.map(|[path, want, got]| Problem { path, want, got }).collect()
 }
 
-/// The value with what stands for things that JSON lacks.
-fn with_others(value: Value) -> Value {
+/// Puts in what JSON lacks.
+fn find_others(value: &mut Value) {
     match value {
-        Value::List(items) => Value::List(items.into_iter().map(with_others).collect()),
-        Value::Map(entries) => match &entries[..] {
-            [(key, Value::Text(what))] if key == OTHER => Value::Other(what.clone()),
-            _ => {
-                let each = entries.into_iter().map(|(key, value)| (key, with_others(value)));
-                Value::Map(each.collect())
-            }
+        Value::List(items) => items.iter_mut().for_each(find_others),
+        Value::Map(entries) => match &mut entries[..] {
+            [(key, Value::Text(what))] if key == OTHER => *value = Value::Other(take(what)),
+            _ => entries.iter_mut().for_each(|(_, value)| find_others(value)),
         },
-        other => other,
+        _ => {}
     }
 }

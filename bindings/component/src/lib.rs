@@ -4,26 +4,23 @@
 //! A panic ends the instance, so no number means anything before the façade has looked at it. And a field's
 //! value with a line break would forge another field.
 
-mod convert;
 mod documents;
-mod json;
 mod reader;
-mod report;
 
 use std::cell::RefCell;
 
 use autothrottle::{
-    Boundary,
+    Boundary, Value,
     boundary::{
         self, NO_SCOPE, Outcome, WAIT,
         nanos::{now, of_mark as mark_of, span, wall},
+        push_field,
     },
 };
 
 use crate::{
     bindings::exports::autothrottle::engine::throttling::{self as wit, Guest, GuestEngine},
-    documents::{problems, read},
-    report::Reported,
+    documents::{problems, read, write},
 };
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
@@ -75,7 +72,7 @@ impl GuestEngine for Engine {
     }
 
     fn snapshot(&self, at: u64, wall_ns: Option<u64>) -> String {
-        json::write(&self.boundary.borrow().snapshot(now(at), wall(wall_ns)))
+        write(&self.boundary.borrow().snapshot(now(at), wall(wall_ns)))
     }
 
     fn scope(&self, name: String) -> u64 {
@@ -170,45 +167,21 @@ impl GuestEngine for Engine {
         &self,
         at: u64,
         ticket: u64,
-        answer: wit::Answer,
-        latency: Option<u64>,
-        may_retry: bool,
-        report: Option<wit::Report>,
+        told: Vec<f64>,
+        fields: Vec<(String, String)>,
+        wall_ns: Option<u64>,
     ) -> wit::Settled {
-        let flags = if may_retry { boundary::flags::MAY_RETRY } else { 0 };
-        self.end(at, ticket, Reported::new(answer, latency, flags, report), f64::NAN)
+        let lines = lines(&fields);
+        let mut boundary = self.boundary.borrow_mut();
+        let settled = boundary.settle(now(at), ticket as f64, &outcome(&told, &lines, wall_ns));
+        settled_of(settled, boundary.asked_ms())
     }
 
-    fn retry(
-        &self,
-        at: u64,
-        ticket: u64,
-        answer: wit::Answer,
-        latency: Option<u64>,
-        delay: u64,
-        report: Option<wit::Report>,
-    ) -> wit::Settled {
-        self.end(at, ticket, Reported::new(answer, latency, 0, report), span(delay))
-    }
-
-    fn digest(
-        &self,
-        answer: wit::Answer,
-        latency: Option<u64>,
-        may_retry: bool,
-        delay: Option<u64>,
-        report: Option<wit::Report>,
-    ) -> wit::Digested {
-        let flags = if may_retry { boundary::flags::MAY_RETRY } else { 0 };
-        let reported = Reported::new(answer, latency, flags, report);
-        let outcome = Outcome { retry_delay_ms: delay.map_or(f64::NAN, span), ..reported.outcome() };
+    fn digest(&self, told: Vec<f64>, fields: Vec<(String, String)>, wall_ns: Option<u64>) -> wit::Digested {
+        let lines = lines(&fields);
+        let outcome = outcome(&told, &lines, wall_ns);
         let (settled, asked, told) = self.boundary.borrow().digest_told(&outcome);
         wit::Digested { settled: settled_of(settled, asked), told }
-    }
-
-    fn settle_told(&self, at: u64, ticket: u64, told: Vec<f64>) -> wit::Outcome {
-        let mut boundary = self.boundary.borrow_mut();
-        outcome_of(boundary.settle_told(now(at), ticket as f64, &told))
     }
 
     fn cancel(&self, at: u64, ticket: u64) {
@@ -275,14 +248,13 @@ impl GuestEngine for Engine {
         self.boundary.borrow_mut().reset(now(at), scope as f64);
     }
 
-    fn stats(&self, at: u64) -> wit::Stats {
-        convert::stats(self.boundary.borrow().stats_at(now(at)))
+    fn stats(&self, at: u64) -> String {
+        write(&self.boundary.borrow().stats(now(at)))
     }
 
-    fn scope_stats(&self, at: u64, scope: u64) -> Option<wit::ScopeStats> {
-        let boundary = self.boundary.borrow();
-        let stats = boundary.scope_stats_at(now(at), scope as f64)?;
-        Some(convert::scope_stats(boundary.name(scope as f64)?.into(), stats))
+    fn scope_stats(&self, at: u64, scope: u64) -> Option<String> {
+        let stats = self.boundary.borrow().scope_stats(now(at), scope as f64);
+        (stats != Value::Nothing).then(|| write(&stats))
     }
 
     fn waiting(&self) -> u32 {
@@ -309,8 +281,8 @@ impl GuestEngine for Engine {
         self.boundary.borrow().has_notices()
     }
 
-    fn take_notices(&self) -> Vec<wit::Notice> {
-        self.boundary.borrow_mut().notices().into_iter().map(convert::notice).collect()
+    fn take_notices(&self) -> String {
+        write(&self.boundary.borrow_mut().take_notices())
     }
 }
 
@@ -322,13 +294,20 @@ impl Engine {
             boundary.seed(self.seed);
         }
     }
+}
 
-    fn end(&self, at: u64, ticket: u64, reported: Reported, retry_delay_ms: f64) -> wit::Settled {
-        let mut boundary = self.boundary.borrow_mut();
-        let outcome = Outcome { retry_delay_ms, ..reported.outcome() };
-        let settled = boundary.settle(now(at), ticket as f64, &outcome);
-        settled_of(settled, boundary.asked_ms())
+/// What a host says about the end of a request. `lines` are its fields.
+fn outcome<'a>(told: &'a [f64], lines: &'a str, wall_ns: Option<u64>) -> Outcome<'a> {
+    Outcome { lines, wall_ms: wall(wall_ns), ..Outcome::told(told) }
+}
+
+/// Fields as `name: value` lines.
+fn lines(fields: &[(String, String)]) -> String {
+    let mut lines = String::new();
+    for (name, value) in fields {
+        push_field(&mut lines, name, value);
     }
+    lines
 }
 
 fn settled_of(settled: boundary::Settled, asked_ms: f64) -> wit::Settled {
@@ -373,7 +352,7 @@ fn numbers(of: &[u64]) -> Vec<f64> {
 
 /// After a poll or a peek: who makes the next request wait.
 fn because(boundary: &Boundary) -> Option<wit::Cause> {
-    let reason = convert::reason_at(boundary.reason())?;
+    let reason = Boundary::reason_at(boundary.reason())?.into();
     let scope = boundary.reason_scope();
     Some(wit::Cause { scope: (scope >= 0.0).then_some(scope as u64), reason })
 }

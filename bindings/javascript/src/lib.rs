@@ -76,19 +76,9 @@ impl WasmEngine {
         self.0.settle(now, ticket, &Outcome::new(answer, latency_ms, cost, flags)) as u32
     }
 
-    /// The same with header lines, and with all that [`Outcome::with`] takes.
-    pub fn settle_with(
-        &mut self,
-        now: f64,
-        ticket: f64,
-        answer: f64,
-        latency_ms: f64,
-        cost: f64,
-        flags: u32,
-        lines: &str,
-        more: &[f64],
-    ) -> u32 {
-        let outcome = Outcome::new(answer, latency_ms, cost, flags).with(lines, more);
+    /// The same with header lines, and with all that [`Outcome::told`] takes.
+    pub fn settle_with(&mut self, now: f64, ticket: f64, told: &[f64], lines: &str, wall_ms: f64) -> u32 {
+        let outcome = Outcome { lines, wall_ms, ..Outcome::told(told) };
         self.0.settle(now, ticket, &outcome) as u32
     }
 

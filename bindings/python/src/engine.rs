@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use autothrottle::{
     Boundary, Robots, Value, Watch,
-    boundary::{self, NO_SCOPE, WAIT, nanos},
+    boundary::{self, NO_SCOPE, Outcome, WAIT, nanos},
 };
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
@@ -195,7 +195,8 @@ impl Engine {
         ticket: Whole,
         told: Vec<f64>,
     ) -> PyResult<Bound<'py, PyString>> {
-        let settled = self.with(|boundary| boundary.settle_told(now.now(), ticket.number(), &told))?;
+        let settled =
+            self.with(|boundary| boundary.settle(now.now(), ticket.number(), &Outcome::told(&told)))?;
         Ok(PyString::intern(py, settled.name()))
     }
 

@@ -3,7 +3,7 @@
 
 use autothrottle::{
     Failure,
-    boundary::{Outcome, STRIDE, flags, nanos},
+    boundary::{Outcome, STRIDE, flags, nanos, told},
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -17,40 +17,18 @@ use crate::{
     typed::{Real, Whole, named},
 };
 
-/// An outcome that owns its text and its lists.
+/// An outcome that owns its text and its numbers, which are those that [`Outcome::told`] takes.
 pub struct Reported {
-    answer: f64,
-    latency_ms: f64,
-    flags: u32,
-    cost: f64,
+    told: Vec<f64>,
     wall_ms: f64,
-    retry_delay_ms: f64,
     lines: String,
-    hint: [f64; 5],
-    scopes: Vec<f64>,
-}
-
-impl Default for Reported {
-    fn default() -> Self {
-        Self {
-            answer: f64::NAN,
-            latency_ms: f64::NAN,
-            flags: 0,
-            cost: f64::NAN,
-            wall_ms: f64::NAN,
-            retry_delay_ms: f64::NAN,
-            lines: String::new(),
-            hint: [f64::NAN; 5],
-            scopes: Vec::new(),
-        }
-    }
 }
 
 impl Reported {
     /// Reads what was said by name.
     pub fn read(said: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut read = Self::default();
-        let (mut headers, mut map, mut status) = (None, None, None);
+        let mut read = Self { told: vec![f64::NAN; told::RECORDS], wall_ms: f64::NAN, lines: String::new() };
+        let (mut headers, mut map, mut status, mut bits) = (None, None, None, 0);
         for (key, value) in said.into_iter().flat_map(PyDictMethods::iter) {
             if value.is_none() {
                 continue;
@@ -58,59 +36,53 @@ impl Reported {
             let key = key.cast::<PyString>()?.to_str()?;
             match key {
                 "status" => status = Some(whole(key, &value)?.0),
-                "failure" => read.answer = failure(&value)?,
-                "latency" => read.latency_ms = nanos::millis(whole(key, &value)?.0),
+                "failure" => read.told[0] = failure(&value)?,
+                "latency" => read.told[told::LATENCY] = nanos::millis(whole(key, &value)?.0),
                 "headers" => headers = Some(value.clone()),
                 "header_map" => map = Some(value.extract::<HeaderMap>()?),
                 "hints" => {
-                    read.flags |= flags::HINTED;
-                    read.hint = hint(&value)?;
+                    bits |= flags::HINTED;
+                    read.told[told::HINT..told::RECORDS].copy_from_slice(&hint(&value)?);
                 }
                 "wall" => read.wall_ms = nanos::wall(Some(whole(key, &value)?.0)),
-                "backoff" => read.flags |= if value.is_truthy()? { flags::BAD } else { flags::GOOD },
-                "cost" => read.cost = real(key, &value)?,
+                "backoff" => bits |= if value.is_truthy()? { flags::BAD } else { flags::GOOD },
+                "cost" => read.told[2] = real(key, &value)?,
                 "adjust_delay" if value.is_truthy()? => {}
-                "adjust_delay" => read.flags |= flags::KEEP_DELAY,
+                "adjust_delay" => bits |= flags::KEEP_DELAY,
                 "scopes" => {
                     for own in value.try_iter()? {
-                        read.scopes.extend(scope(&own?)?);
+                        read.told.extend(scope(&own?)?);
                     }
                 }
-                "named_only" if value.is_truthy()? => read.flags |= flags::NAMED_ONLY,
-                "retry" if value.is_truthy()? => read.flags |= flags::MAY_RETRY,
+                "named_only" if value.is_truthy()? => bits |= flags::NAMED_ONLY,
+                "retry" if value.is_truthy()? => bits |= flags::MAY_RETRY,
                 "named_only" | "retry" => {}
-                "retry_delay" => read.retry_delay_ms = whole(key, &value)?.span(),
+                "retry_delay" => read.told[told::DELAY] = whole(key, &value)?.span(),
                 _ => return Err(PyTypeError::new_err(format!("settle: no argument has the name {key}"))),
             }
         }
         if let Some(status) = status {
             // The façade has other numbers for failures: what is no status has no meaning.
-            read.answer = if (100..=599).contains(&status) { status as f64 } else { f64::NAN };
+            read.told[0] = if (100..=599).contains(&status) { status as f64 } else { f64::NAN };
         }
         if let Some(headers) = headers {
             read.lines = lines(&headers, map.as_ref())?;
-            read.flags |= map.as_ref().map_or(0, HeaderMap::flags);
+            bits |= map.as_ref().map_or(0, HeaderMap::flags);
         }
+        read.told[3] = f64::from(bits);
         Ok(read)
     }
 
     /// Names scopes by other numbers.
     pub fn place_scopes(&mut self, place: impl Fn(f64) -> f64) {
-        for scope in self.scopes.iter_mut().step_by(STRIDE) {
+        for scope in self.told.iter_mut().skip(told::RECORDS).step_by(STRIDE) {
             *scope = place(*scope);
         }
     }
 
     /// For the façade.
     pub fn outcome(&self) -> Outcome<'_> {
-        Outcome {
-            lines: &self.lines,
-            wall_ms: self.wall_ms,
-            retry_delay_ms: self.retry_delay_ms,
-            hint: &self.hint,
-            scopes: &self.scopes,
-            ..Outcome::new(self.answer, self.latency_ms, self.cost, self.flags)
-        }
+        Outcome { lines: &self.lines, wall_ms: self.wall_ms, ..Outcome::told(&self.told) }
     }
 }
 

@@ -9,7 +9,7 @@
 
 use autothrottle::{
     Boundary, Instant, Robots, Span, Value,
-    boundary::{Outcome, STRIDE},
+    boundary::{Outcome, STRIDE, told},
 };
 use autothrottle_convert::{Given, given, js, list, problems, value};
 use autothrottle_shared::{
@@ -150,22 +150,12 @@ impl WasmShared {
     }
 
     /// The place of the outcome in [`autothrottle::boundary::Settled`].
-    pub fn settle(
-        &mut self,
-        now: f64,
-        ticket: f64,
-        answer: f64,
-        latency_ms: f64,
-        cost: f64,
-        flags: u32,
-        lines: &str,
-        mut more: Vec<f64>,
-    ) -> u32 {
+    pub fn settle(&mut self, now: f64, ticket: f64, mut numbers: Vec<f64>, lines: &str, wall_ms: f64) -> u32 {
         let (now, ticket) = (self.at(now), ticket as u64);
-        for scope in more.iter_mut().skip(RECORDS).step_by(STRIDE) {
+        for scope in numbers.iter_mut().skip(told::RECORDS).step_by(STRIDE) {
             *scope = self.machine.place_of(ticket, self.names.name(*scope as u32));
         }
-        let outcome = Outcome::new(answer, latency_ms, cost, flags).with(lines, &more);
+        let outcome = Outcome { lines, wall_ms, ..Outcome::told(&numbers) };
         let settlement = self.machine.settle(now, ticket, &outcome);
         self.asked_ms = settlement.asked_ms;
         settlement.settled as u32
@@ -354,8 +344,6 @@ impl WasmShared {
     }
 }
 
-/// Where the records of single scopes begin among the numbers of an outcome.
-const RECORDS: usize = 7;
 /// In the order of the numbers that JavaScript gives.
 const OFFLINE: [Offline; 3] = [Offline::Divide, Offline::Wait, Offline::Fail];
 /// Why a request is refused whose scope was forgotten.

@@ -342,13 +342,13 @@ impl Player<'_> {
         let (of, kind) = (world.sends[send].process, world.sends[send].kind);
         world.sends[send].ended = Some(world.now);
         let mut outcome = Outcome::new(200.0, 50.0, f64::NAN, 0);
-        let mut hint = *outcome.hint;
+        let mut hint = outcome.hint;
         if kind == 4 && self.dice.one_in(20) {
             let held = SECOND + self.dice.below(2 * SECOND);
             world.sends[send].held = held;
             outcome = Outcome::new(429.0, 50.0, f64::NAN, autothrottle::boundary::flags::HINTED);
             hint[0] = held as f64 / 1000.0;
-            outcome.hint = &hint;
+            outcome.hint = hint;
         }
         if !self.is_over && self.dice.one_in(20) {
             outcome.retry_delay_ms = self.dice.below(300) as f64;

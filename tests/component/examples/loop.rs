@@ -9,7 +9,6 @@ use wasmtime::{
 };
 
 bindgen!({ path: "../../bindings/component/wit", world: "throttle" });
-use exports::autothrottle::engine::throttling::Answer;
 
 fn main() -> wasmtime::Result<()> {
     let engine = Engine::new(&Config::new())?;
@@ -32,8 +31,8 @@ fn main() -> wasmtime::Result<()> {
         let decision = api.call_poll(&mut store, throttle, now())?;
         for ticket in decision.send {
             println!("send {ticket} at {} ms", start.elapsed().as_millis());
-            let (answer, latency) = (Answer::Response(200), Some(1_000_000));
-            api.call_settle(&mut store, throttle, now(), ticket, answer, latency, false, None)?;
+            // A status, and the latency in milliseconds.
+            api.call_settle(&mut store, throttle, now(), ticket, &[200.0, 1.0], &[], None)?;
         }
         // What was settled may have changed what is next.
         let decision = api.call_poll(&mut store, throttle, now())?;

@@ -4,8 +4,7 @@
 
 use crate::{
     Host, call,
-    traces::report,
-    wit::{Answer, Failure, Hints, Needs, Report, ScopeOutcome, Units, Watching},
+    wit::{Needs, Watching},
 };
 
 /// A small generator with a seed (`SplitMix64`).
@@ -134,55 +133,30 @@ impl<F: FnMut(&str, u64) -> wasmtime::Result<Host>> Fuzzer<F> {
         Needs { costs, priority: self.chance.real(), delay, waited }
     }
 
-    fn answer(&mut self) -> Answer {
-        match self.chance.below(8) {
-            0 => Answer::Failed(Failure::Connection),
-            1 => Answer::Failed(Failure::Timeout),
-            2 => Answer::Ignored,
-            3 => Answer::Response(self.chance.next() as u16),
-            4 => Answer::Response([429, 503, 500, 404][self.chance.below(4) as usize]),
-            _ => Answer::Response(200),
+    /// The end of a request: places that mean something, any numbers, or both; of any length.
+    fn told(&mut self) -> Vec<f64> {
+        let answer = [0.0, 1.0, f64::NAN, 429.0, 503.0, 500.0, 404.0, 200.0, 200.0, 200.0];
+        let answer = answer[self.chance.below(10) as usize];
+        let mut told =
+            vec![answer, self.chance.below(1000) as f64, f64::NAN, self.chance.below(1 << 13) as f64];
+        for _ in 0..self.chance.below(24) {
+            let number = if self.chance.one_in(3) { self.scope() as f64 } else { self.chance.real() };
+            told.push(number);
         }
+        if self.chance.one_in(4) {
+            let place = self.chance.below(told.len() as u64) as usize;
+            told[place] = self.chance.real();
+        }
+        if self.chance.one_in(4) {
+            told.truncate(self.chance.below(5) as usize);
+        }
+        told
     }
 
-    fn report(&mut self) -> Report {
-        let count = self.chance.below(4);
+    fn fields(&mut self) -> Vec<(String, String)> {
+        let count = if self.chance.one_in(3) { self.chance.below(4) } else { 0 };
         let field = |(name, value): (&str, &str)| (name.to_string(), value.to_string());
-        let fields = (0..count).map(|_| field(FIELDS[self.chance.below(9) as usize])).collect();
-        let some = self.chance.below(3);
-        let scopes = (0..some).map(|_| self.scope_outcome()).collect();
-        let chance = &mut self.chance;
-        Report {
-            units: if chance.one_in(2) { Units::all() } else { Units::empty() },
-            wall: chance.some(Chance::whole),
-            hints: chance.some(|chance| Hints {
-                delay: chance.some(Chance::whole),
-                remaining: chance.some(Chance::real),
-                reset: chance.some(Chance::whole),
-                limit: chance.some(Chance::real),
-                window: chance.some(Chance::whole),
-            }),
-            bad: chance.some(|chance| chance.one_in(2)),
-            cost: chance.some(Chance::real),
-            adjust_delay: chance.one_in(2),
-            scopes,
-            named_only: chance.one_in(4),
-            ..report(fields)
-        }
-    }
-
-    fn scope_outcome(&mut self) -> ScopeOutcome {
-        let scope = self.scope();
-        let chance = &mut self.chance;
-        ScopeOutcome {
-            scope,
-            ignored: chance.one_in(3),
-            bad: chance.some(|chance| chance.one_in(2)),
-            delay: chance.some(Chance::whole),
-            cost: chance.some(Chance::real),
-            remaining: chance.some(Chance::real),
-            reset: chance.some(Chance::whole),
-        }
+        (0..count).map(|_| field(FIELDS[self.chance.below(9) as usize])).collect()
     }
 
     /// One random call.
@@ -212,15 +186,13 @@ impl<F: FnMut(&str, u64) -> wasmtime::Result<Host>> Fuzzer<F> {
                 }
             }
             52..=75 => {
-                let (ticket, answer) = (self.ticket(), self.answer());
-                let report = self.chance.one_in(3).then(|| self.report());
-                let latency = self.chance.some(Chance::whole);
+                let (ticket, told, fields) = (self.ticket(), self.told(), self.fields());
+                let wall = self.chance.some(Chance::whole);
                 if self.chance.one_in(4) {
-                    let delay = self.chance.whole();
-                    call!(self.host, call_retry, now, ticket, answer, latency, delay, report.as_ref())?;
+                    let told = call!(self.host, call_digest, &told, &fields, wall)?.told;
+                    call!(self.host, call_settle, now, ticket, &told, &[], None)?;
                 } else {
-                    let may = self.chance.one_in(2);
-                    call!(self.host, call_settle, now, ticket, answer, latency, may, report.as_ref())?;
+                    call!(self.host, call_settle, now, ticket, &told, &fields, wall)?;
                 }
             }
             76 => {

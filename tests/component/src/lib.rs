@@ -1,17 +1,17 @@
 //! A host of the component in Rust: what the tests and the benchmark share.
 //!
-//! `node scripts/component.mjs` makes the component. wasmtime 48 is the release with long support; what it
-//! compiles is kept in its cache on disk, so that only the first run waits for it.
+//! `node scripts/component.mjs` makes the component. wasmtime 48 is the release with long support. A process
+//! compiles the component once, with the least effort.
 
 pub mod calls;
 #[path = "../../native/player.rs"]
 mod player;
 pub mod traces;
 
-use std::path::Path;
+use std::{path::Path, sync::LazyLock};
 
 use wasmtime::{
-    Cache, Config, Engine, Store,
+    Config, Engine, OptLevel, Store,
     component::{Component, Linker, ResourceAny},
 };
 
@@ -20,19 +20,24 @@ wasmtime::component::bindgen!({ path: "../../bindings/component/wit", world: "th
 pub use exports::autothrottle::engine::throttling as wit;
 
 /// The component, compiled.
-#[derive(Clone)]
 pub struct Compiled {
     engine: Engine,
     component: Component,
 }
 
 impl Compiled {
-    /// The component in `dist/`.
-    pub fn load() -> wasmtime::Result<Self> {
+    /// The component in `dist/`, for tests: compiled quickly, and once a process.
+    pub fn load() -> &'static Self {
+        static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
+            Compiled::with(Config::new().cranelift_opt_level(OptLevel::None)).expect("dist/autothrottle.wasm")
+        });
+        &COMPILED
+    }
+
+    /// The same with settings of the compiler.
+    pub fn with(config: &Config) -> wasmtime::Result<Self> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/autothrottle.wasm");
-        let mut config = Config::new();
-        config.cache(Some(Cache::from_file(None)?));
-        let engine = Engine::new(&config)?;
+        let engine = Engine::new(config)?;
         let component = Component::from_file(&engine, path)?;
         Ok(Self { engine, component })
     }

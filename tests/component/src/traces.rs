@@ -1,10 +1,12 @@
 //! A host of the component as the player of traces asks it: spans in milliseconds, instants in microseconds.
 
+use autothrottle::boundary::flags;
+
 use crate::{
     Compiled, Host, call,
     player::{self, Line, Stats},
     problems,
-    wit::{Answer, Cause, Failure, Needs, Reason, Report, Robots, SubmitError, Units},
+    wit::{Cause, Needs, Robots, SubmitError},
 };
 
 pub fn play(compiled: &Compiled, trace: &str) -> String {
@@ -39,25 +41,14 @@ impl player::Host for Host {
     }
 
     fn settle(&mut self, now: u64, ticket: u64, line: &Line) {
-        let (now, span) = (now * 1000, |key: &str| line.number(key).map(nanos));
-        let answer = match line.number("status") {
-            Some(status) => Answer::Response(status as u16),
-            None if line.has("error") => Answer::Failed(Failure::Connection),
-            None => Answer::Ignored,
-        };
-        let report = Some(&Report {
-            wall: span("wall"),
-            bad: line.is_bad(),
-            cost: line.number("cost"),
-            adjust_delay: !line.has("keep"),
-            ..report(line.fields())
-        });
-        let latency = span("latency");
-        match span("retry") {
-            Some(delay) => call!(*self, call_retry, now, ticket, answer, latency, delay, report),
-            None => call!(*self, call_settle, now, ticket, answer, latency, false, report),
-        }
-        .unwrap();
+        let number = |key: &str| line.number(key).unwrap_or(f64::NAN);
+        let answer = if line.has("error") { 0.0 } else { f64::NAN };
+        let answer = line.number("status").unwrap_or(answer);
+        let verdict = line.is_bad().map_or(0, |is_bad| if is_bad { flags::BAD } else { flags::GOOD });
+        let bits = verdict | if line.has("keep") { flags::KEEP_DELAY } else { 0 };
+        let told = [answer, number("latency"), number("cost"), f64::from(bits), number("retry")];
+        let wall = line.number("wall").map(nanos);
+        call!(*self, call_settle, now * 1000, ticket, &told, &line.fields(), wall).unwrap();
     }
 
     fn prioritize(&mut self, now: u64, ticket: u64, priority: f64) {
@@ -108,15 +99,18 @@ impl player::Host for Host {
     fn stats(&mut self, now: u64, scope: &str) -> Stats {
         let scope = self.scope(scope);
         let stats = call!(*self, call_scope_stats, now * 1000, scope).unwrap().expect("a scope of ours");
+        let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+        let count = |key: &str| stats[key].as_u64().expect(key) as u32;
+        let micros = |key: &str| stats[key].as_f64().map(|ms| (ms * 1000.0).round() as u64);
         Stats {
-            delay: (stats.delay + 500) / 1000,
-            step: stats.backoff_step,
-            slots: stats.slots,
-            in_flight: stats.in_flight,
-            waiting: stats.waiting,
-            hold: stats.hold_until.map(|at| at / 1000),
-            quota: stats.quota_left,
-            reason: stats.reason.map(word),
+            delay: micros("delayMs").expect("a delay"),
+            step: count("backoffStep"),
+            slots: count("slots"),
+            in_flight: count("inFlight"),
+            waiting: count("waiting"),
+            hold: micros("holdUntil"),
+            quota: stats["quotaLeft"].as_f64(),
+            reason: stats["reason"].as_str().map(String::from),
         }
     }
 
@@ -139,22 +133,7 @@ impl Host {
     fn because(&mut self, because: Option<Cause>) -> String {
         let Some(cause) = because else { return String::new() };
         let name = cause.scope.and_then(|scope| call!(*self, call_name, scope).unwrap());
-        format!(" {} {}", word(cause.reason), name.as_deref().unwrap_or("-"))
-    }
-}
-
-/// A report that says only these fields.
-pub fn report(fields: Vec<(String, String)>) -> Report {
-    Report {
-        fields,
-        units: Units::empty(),
-        wall: None,
-        hints: None,
-        bad: None,
-        cost: None,
-        adjust_delay: true,
-        scopes: vec![],
-        named_only: false,
+        format!(" {} {}", cause.reason, name.as_deref().unwrap_or("-"))
     }
 }
 
@@ -168,22 +147,6 @@ fn refusal(error: &SubmitError) -> String {
         }
         SubmitError::NotANumber => "cost and delay must be finite and not below 0, priority finite".into(),
         SubmitError::ScopeDown(_) => "no answer has come from a scope for downAfter".into(),
-    }
-}
-
-fn word(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Paused => "paused",
-        Reason::Global => "global",
-        Reason::Concurrency => "concurrency",
-        Reason::Delay => "delay",
-        Reason::Backoff => "backoff",
-        Reason::CrawlDelay => "crawl-delay",
-        Reason::SlotDelay => "slot-delay",
-        Reason::Hold => "hold",
-        Reason::Quota => "quota",
-        Reason::RequestDelay => "request-delay",
-        Reason::Rate => "rate",
     }
 }
 

@@ -2,11 +2,8 @@
 
 use std::{fs, time::Instant};
 
-use autothrottle_component_tests::{
-    Compiled, call,
-    traces::report,
-    wit::{Answer, Needs},
-};
+use autothrottle_component_tests::{Compiled, call, wit::Needs};
+use wasmtime::Config;
 
 const OPTIONS: &str = r#"{
     "concurrency": 100000,
@@ -17,8 +14,8 @@ const CYCLES: u64 = 100_000;
 fn main() -> wasmtime::Result<()> {
     let begin = Instant::now();
     let start = begin;
-    let compiled = Compiled::load()?;
-    println!("compiled, or read from the cache   {:9.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    let compiled = Compiled::with(&Config::new())?;
+    println!("compiled                           {:9.1} ms", start.elapsed().as_secs_f64() * 1e3);
     let start = Instant::now();
     let instance = compiled.instance()?;
     println!("instantiated                       {:9.1} ms", start.elapsed().as_secs_f64() * 1e3);
@@ -26,9 +23,9 @@ fn main() -> wasmtime::Result<()> {
     let scope = call!(host, call_scope, "example.com")?;
     let mut now = 1_000_000_000;
     let needs = Needs { costs: vec![], priority: 1.0, delay: 0, waited: 0 };
-    let full = report(vec![("retry-after".into(), "3".into())]);
-    for (name, needs, report) in
-        [("submit, poll, settle", None, None), ("the same with all there is", Some(&needs), Some(&full))]
+    let full = [("retry-after".to_string(), "3".to_string())];
+    for (name, needs, fields) in
+        [("submit, poll, settle", None, &full[..0]), ("the same with all there is", Some(&needs), &full[..])]
     {
         let mut best = f64::INFINITY;
         for _ in 0..3 {
@@ -37,8 +34,7 @@ fn main() -> wasmtime::Result<()> {
                 now += 1_000_000;
                 drop(call!(host, call_submit, now, &[scope], needs)?);
                 let ticket = call!(host, call_poll, now)?.send[0];
-                let answer = Answer::Response(200);
-                call!(host, call_settle, now, ticket, answer, Some(80_000_000), true, report)?;
+                call!(host, call_settle, now, ticket, &[200.0, 80.0, f64::NAN, 2.0], fields, None)?;
             }
             best = best.min((cpu(begin) - start) / CYCLES as f64);
         }
