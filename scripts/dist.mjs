@@ -196,14 +196,16 @@ async function esModules() {
     },
   }
   const options = { ...COMMON, entryPoints, outdir: dist, plugins: [plugin, whole] }
-  await write(await bundle(options))
+  await write(await bundle(options), 'esm')
 }
 
 /**
  * Writes a bundle. Each chunk is called after the largest file in it: then its ES module and its CommonJS lie
  * side by side in the package, where gzip finds the one in the other. By their hashes it is 8 kB up or down.
+ * Lines stay, since Node prints that of an error. They begin without blanks, a hundredth of the package.
  */
-async function write({ metafile, outputFiles }, print = (text) => text) {
+async function write({ metafile, outputFiles }, format) {
+  const { transform } = await import('esbuild')
   const names = new Map()
   for (const [path, { entryPoint, inputs }] of Object.entries(metafile.outputs)) {
     const [largest] = Object.keys(inputs).sort((a, b) => inputs[b].bytesInOutput - inputs[a].bytesInOutput)
@@ -214,7 +216,13 @@ async function write({ metafile, outputFiles }, print = (text) => text) {
   const rename = (text) => text.replaceAll(/\bshared-[A-Z\d]{8}\.js/g, (name) => names.get(name))
   for (const { path, text } of outputFiles) {
     mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(rename(path), rename(await print(text)))
+    const { code } = await transform(text, { format, target: COMMON.target })
+    const flat = code.replaceAll(/^ +/gm, '')
+    const [one, other] = await Promise.all(
+      [code, flat].map((of) => transform(of, { minifyWhitespace: true })),
+    )
+    if (one.code !== other.code) throw new Error(`${path}: a text in it has blanks at the start of a line`)
+    writeFileSync(rename(path), rename(flat))
   }
 }
 
@@ -232,14 +240,9 @@ const SIMULATOR = `
     return inflate({ length: Number(length), base64 })
   }`
 
-/**
- * All entries but for Workers', in CommonJS: the module is the file beside. What is longer than gzip looks
- * back comes without blanks. A shorter one lies beside its ES module in the package, and costs little there
- * as long as both are written alike.
- */
+/** All entries but for Workers', in CommonJS: the module is the file beside. */
 async function commonJs() {
-  const { target } = COMMON
-  const { build: bundle, transform } = await import('esbuild')
+  const { build: bundle } = await import('esbuild')
   const entries = [...Object.keys(BRINGING), ...PLAIN]
   const plugin = {
     name: 'file beside',
@@ -261,8 +264,7 @@ async function commonJs() {
     external: ['node:fs'],
     plugins: [plugin, whole],
   })
-  const print = (text) => transform(text, { format: 'cjs', target, minifyWhitespace: text.length > 32_000 })
-  await write(made, async (text) => (await print(text)).code)
+  await write(made, 'cjs')
   writeFileSync(`${dist}/cjs/package.json`, '{ "type": "commonjs" }\n')
 }
 
