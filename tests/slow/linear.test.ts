@@ -46,7 +46,7 @@ WebAssembly.Instance = class extends Instance {
     const log_execution = () => {
       steps++
     }
-    const own = './autothrottle_bg.js'
+    const own = WebAssembly.Module.imports(module).find(({ name }) => name === 'log_execution')!.module
     super(module, { ...imports, [own]: { ...imports[own], log_execution } })
   }
 }
