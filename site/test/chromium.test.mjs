@@ -179,6 +179,17 @@ test('on a phone nothing is wider than the screen', options, async () => {
   }
 })
 
+test('the bar of a page with a sidebar ends within the window', options, async () => {
+  for (const width of [970, 1024, 1280, 1366]) {
+    const { page } = await open('/site/dist/docs/scrapy.html', { viewport: { width, height: 800 } })
+    const ends = await page
+      .locator('.VPNavBar .content-body > *')
+      .evaluateAll((all) => all.map((each) => each.getBoundingClientRect().right))
+    assert.ok(ends.length > 3 && Math.max(...ends) <= width, `${width}: ${ends}`)
+    await page.close()
+  }
+})
+
 for (const [what, viewport] of Object.entries({
   'a desktop': { width: 1350, height: 940 },
   'a phone': { width: 412, height: 823 },
