@@ -225,10 +225,14 @@ function readScopes(options: Draft, defaults: Draft, typed: Draft, sections: Rec
     console.warn('autothrottle: RAMPUP_BACKOFF_TARGET has no effect: no scope has rampup (no-effect)')
   // In the draft a slot rests for a second also where the delay is shorter. Here a pace that was typed sets
   // that default aside, so it is said.
-  const { slotDelay } = SCRAPY_DEFAULTS
-  const isShorter = ({ quota, delay = quota === undefined ? slotDelay : 0 }: Draft) =>
-    Number(delay) < slotDelay
-  if (defaults.rate === undefined && places.some(isShorter)) defaults.slotDelay ??= slotDelay
+  const { slotDelay, downAfter } = SCRAPY_DEFAULTS
+  const isShorter = ({ delay = slotDelay }: Draft) => Number(delay) < slotDelay
+  if (defaults.rate === undefined && defaults.slotDelay === undefined && places.some(isShorter)) {
+    defaults.slotDelay = slotDelay
+    for (const place of scopes.values())
+      if (place.quota !== undefined && place.delay === undefined) place.slotDelay ??= 0
+  }
+  defaults.downAfter ??= downAfter
   // The draft has fewer statuses, and holds that are no longer than the longest delay.
   for (const place of places)
     if (isDict(place.backoff)) {

@@ -47,6 +47,9 @@ const NOT_THE_DRAFTS: [u16; 2] = [430, 529];
 const BESIDE_AUTOTHROTTLE: [(&str, Value); 3] =
     [("delay", Value::Number(0.0)), ("slotDelay", Value::Number(0.0)), ("concurrency", Value::Number(8.0))];
 
+/// A crawl ends where a host is away: the draft asks it for hours, one request in five minutes.
+const DOWN_AFTER: f64 = 60_000.0;
+
 /// The tables by their names in Python and TypeScript.
 ///
 /// - Settings: a name → section, key and kind of the option. Of several names the first counts.
@@ -107,6 +110,7 @@ fn defaults() -> Value {
         ("backoff", Value::object(backoff)),
         ("besideAutothrottle", Value::object(BESIDE_AUTOTHROTTLE.into())),
         ("slotDelay", number(Section::Scope, "slotDelay")),
+        ("downAfter", Value::Number(DOWN_AFTER)),
         // Zero is Scrapy's way of having no limit of all requests.
         ("noLimit", Value::Number(1e6)),
     ])

@@ -64,6 +64,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
       concurrency: 8,
       delay: 300,
       slotDelay: 1100,
+      downAfter: 60_000,
       jitter: 0.2,
       window: 10_000,
       autothrottle: { startDelay: 2000, maxDelay: 30_000, targetConcurrency: 1.5 },
@@ -111,10 +112,13 @@ test('every setting goes where it belongs, in milliseconds', () => {
 })
 
 /** What the draft has where the engine's own defaults are others. */
-const draft = { backoff: { statusCodes: [429, 502, 503, 504, 520, 521, 522, 523, 524], maxHold: 300_000 } }
+const draft = {
+  backoff: { statusCodes: [429, 502, 503, 504, 520, 521, 522, 523, 524], maxHold: 300_000 },
+  downAfter: 60_000,
+}
 
 const defaultsOf = (settings: ScrapySettings) => {
-  const { backoff: _, ...defaults } = fromScrapySettings(settings).defaults ?? {}
+  const { backoff: _, downAfter: __, ...defaults } = fromScrapySettings(settings).defaults ?? {}
   return defaults
 }
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from harness import Bench, settle, virtual
+from harness import SECOND, Bench, settle, virtual
 from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
@@ -52,6 +52,26 @@ async def test_a_second_between_two_and_one_at_a_time_where_nobody_said_anything
 
 
 @virtual
+async def test_a_gap_counts_from_when_the_reactor_lets_the_bytes_leave() -> None:
+    bench = Bench({**EXACT, "DOWNLOAD_DELAY": 1})
+    bench.server.latency = 0.1
+    bench.get("https://a.example/0")
+    await settle()
+    # As a long `start()` does: no timer fires, and the connection that was begun gets no further.
+    bench.clock.at += 3 * SECOND // 2
+    bench.get("https://a.example/1")
+    await bench.clock.advance(5)
+    assert bench.server.times == [0, 2.5], "the first left after 1.5 s"
+    # The connection is there: what keeps the reactor a moment later keeps no bytes.
+    bench.get("https://a.example/2")
+    await bench.clock.advance(0.05)
+    bench.clock.at += 3 * SECOND // 2
+    bench.get("https://a.example/3")
+    await bench.clock.advance(5)
+    assert bench.server.times[2:] == [6.5, 8.05]
+
+
+@virtual
 async def test_scopes_of_the_drafts_default() -> None:
     scopes = {"quotes.toscrape.com": {"concurrency": 16, "delay": 0.0}}
     bench = Bench({**EXACT, "THROTTLING_SCOPES": scopes})
@@ -82,6 +102,32 @@ async def test_scopes_in_meta_as_text_set_and_costs() -> None:
         (5, "https://b.example/"),
         (60, "https://d.example/2"),
     ]
+
+
+@virtual
+async def test_a_quota_beside_a_pace_for_hosts_is_no_pace() -> None:
+    bench = Bench({**EXACT, "DOWNLOAD_DELAY": 0, "THROTTLING_SCOPES": {"cost": {"quota": 100.0}}})
+    for index in range(21):
+        bench.get(f"https://{index}.example/", meta={"throttling_scopes": {f"{index}.example": 1, "cost": 5}})
+    await bench.clock.advance(59)
+    assert bench.server.times == [0] * 20
+    await bench.clock.advance(2)
+    assert bench.server.times[20:] == [60]
+
+
+@virtual
+async def test_a_host_that_is_away_ends_a_crawl_in_minutes_and_the_log_says_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench({**EXACT, "BACKOFF_JITTER": 0})
+    bench.server.answer = lambda request: ConnectionRefusedError()
+    fetched = [bench.get(f"https://away.example/{index}") for index in range(20)]
+    await bench.clock.advance(120)
+    assert all(each.done() for each in fetched)
+    assert isinstance(fetched[-1].exception(), ScopeDownError)
+    said = [record.getMessage() for record in caplog.records if "is down" in record.getMessage()]
+    assert len(said) == 1
+    assert '"down_after": seconds' in said[0]
 
 
 @virtual

@@ -87,6 +87,7 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
         "defaults": {
             "concurrency": 8,
             "delay": 300,
+            "downAfter": 60_000,
             "slotDelay": 1100,
             "jitter": [-0.1, 0.3],
             "window": 10_000,
@@ -134,14 +135,27 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
 def defaults_of(settings: dict[str, Any]) -> dict[str, Any]:
     """What they make of the defaults, but for the draft's backoff."""
     defaults = {**read(settings).engine["defaults"]}
-    assert defaults.pop("backoff") == DRAFT["backoff"]
+    assert {key: defaults.pop(key) for key in DRAFT} == DRAFT
     return defaults
 
 
 DRAFT: dict[str, Any] = {
-    "backoff": {"statusCodes": [429, 502, 503, 504, 520, 521, 522, 523, 524], "maxHold": 300_000}
+    "backoff": {"statusCodes": [429, 502, 503, 504, 520, 521, 522, 523, 524], "maxHold": 300_000},
+    "downAfter": 60_000,
 }
-"""What the draft has where the engine's own defaults are others."""
+"""Where the engine's own defaults are others: the draft's, and the end of a host that is away."""
+
+
+def test_one_error_lists_the_problems_of_names_and_of_values() -> None:
+    scopes = {"a.b": {"quota": -1}, "c": {"rampup": "yes"}}
+    with pytest.raises(ConfigError) as caught:
+        read({"THROTTLING_SCOPE": 1, "DOWNLOAD_DELAY": -1, "THROTTLING_SCOPES": scopes})
+    assert sorted(problem.path for problem in caught.value.problems) == [
+        "DOWNLOAD_DELAY",
+        "THROTTLING_SCOPE",
+        'THROTTLING_SCOPES["a.b"]["quota"]',
+        'THROTTLING_SCOPES["c"]["rampup"]',
+    ]
 
 
 def test_what_nobody_typed_keeps_the_drafts_default() -> None:

@@ -19,6 +19,7 @@ from twisted.internet.defer import Deferred
 from .._clock import SystemClock
 from .._permit import left
 from ..errors import ScopeDownError, SnapshotError
+from ._departures import CONNECTED, CONNECTING, Departures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,6 +51,7 @@ class Desk:
         """Of those that wait."""
         self._timer: Timer | None = None
         self._wake = 0
+        self._departures = Departures(engine, clock)
         self.flying = 0
 
     @property
@@ -64,6 +66,7 @@ class Desk:
         ``None`` if it may not leave any more.
         """
         now = self.clock.now()
+        self._departures.look(now)
         cost: float | list[float] = 1 if costs is None else costs
         if not self._waiting and not delay:
             at_once = self.engine.send_at_once(now, scopes, cost=cost, priority=priority)
@@ -81,9 +84,14 @@ class Desk:
         """A request that was let go at `at` is on its way only now."""
         left(self.engine, self.clock.now, ticket, at)
 
+    def departs(self, ticket: int, slot: Slot) -> None:
+        """A request is given to Scrapy's handler; its bytes leave once the reactor is free."""
+        self._departures.add(ticket, CONNECTED if slot.was_answered else CONNECTING)
+
     def settle(self, ticket: int, report: dict[str, Any]) -> Settled:
         """A request that was sent ended."""
         self.flying -= 1
+        self._departures.remove(ticket)
         settled = self.engine.settle(self.clock.now(), ticket, **report)
         self._pass_on()
         self.drain()
@@ -107,6 +115,7 @@ class Desk:
         if not self._waiting:
             return
         now = self.clock.now()
+        self._departures.look(now)
         decision = self.engine.poll(now)
         self._arm(decision.wake, now)
         gates = [self._take(ticket) for ticket in decision.send]
@@ -134,6 +143,7 @@ class Desk:
             self._take(ticket)
         else:
             self.flying -= 1
+            self._departures.remove(ticket)
         self.engine.cancel(self.clock.now(), ticket)
         self.drain()
 
@@ -148,7 +158,8 @@ class Desk:
         self.drain()
 
     def close(self) -> None:
-        """Lets go of the timer."""
+        """Lets go of the timers."""
+        self._departures.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -183,6 +194,7 @@ class Slot:
         self.scopes = dict(zip(self.names, self.handles, strict=True))
         self.active: set[Request] = set()
         self.transferring: set[Request] = set()
+        self.was_answered = False
         # For code that prints a slot: no request waits in it, and no timer is its own.
         self.queue: deque[Any] = deque()
         self.lastseen = 0.0

@@ -195,6 +195,7 @@ class Downloader(ScrapysDownloader):
             sent = at
             desk.left(ticket, sent)
         self._ahead.remove(request)
+        desk.departs(ticket, slot)
         report: dict[str, Any] = {}
         heard: tuple[Response | None, BaseException | None] = None, None
         # Scrapy leaves the latency of the attempt before where it was.
@@ -236,6 +237,7 @@ class Downloader(ScrapysDownloader):
         desk = self._desk
         if desk is None:
             return
+        slot.was_answered = slot.was_answered or heard[0] is not None
         if self._is_told:
             self._answered = slot, *heard, request.meta.get("download_latency")
         try:

@@ -21,7 +21,7 @@ from .._clock import YEAR
 from .._native import SCRAPY_DEFAULTS as DEFAULTS
 from .._native import SCRAPY_KEYS as KEYS
 from .._native import SCRAPY_SETTINGS as SETTINGS
-from .._native import nearest_name
+from .._native import Engine, nearest_name
 from ..errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -174,10 +174,23 @@ class _Reader:
                 place = defaults if managed is None else scopes.setdefault(managed, {})
                 place["manager"] = True
         self._for_the_downloader()
-        if self._problems:
-            raise ConfigError(self._problems)
         options.engine |= {"defaults": defaults, "scopes": scopes}
+        if self._problems:
+            raise ConfigError(self._problems + self._of_the_engine())
         return options
+
+    def _of_the_engine(self) -> list[Problem]:
+        """The engine's problems with all that could be read: one error lists them with ours."""
+        try:
+            Engine(self._options.engine).close()
+        except ConfigError as error:
+            problems = self._options.translate(error).problems
+            typed = {place for place, _ in self._options.typed.values()}
+            # An object of which a part could not be read lacks that part: ours says more.
+            known = tuple(each.path for each in self._problems)
+            lacks = [each for each in typed if any(path.startswith(each) for path in known)]
+            return [each for each in problems if each.path in typed.difference(lacks)]
+        return []
 
     def _unknown(self) -> None:
         known = {**SETTINGS, **dict.fromkeys(_OURS)}
@@ -325,9 +338,14 @@ class _Reader:
         # A slot rests for a second also where the delay is shorter. Here a pace that was typed sets that
         # default aside, so it is said.
         slot = DEFAULTS["slotDelay"]
-        delays = [place.get("delay", 0 if "quota" in place else slot) for place in places]
-        if "rate" not in self._defaults and any(_is_number(delay) and delay < slot for delay in delays):
-            self._defaults.setdefault("slotDelay", slot)
+        delays = [place.get("delay", slot) for place in places]
+        is_shorter = any(_is_number(delay) and delay < slot for delay in delays)
+        if is_shorter and "slotDelay" not in self._defaults and "rate" not in self._defaults:
+            self._defaults["slotDelay"] = slot
+            for place in places[1:]:
+                if "quota" in place and "delay" not in place:
+                    place.setdefault("slotDelay", 0)
+        self._defaults.setdefault("downAfter", DEFAULTS["downAfter"])
         # The engine has more statuses, and holds that are longer than the longest delay.
         for place in places:
             own = place.get("backoff")

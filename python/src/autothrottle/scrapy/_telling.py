@@ -58,6 +58,16 @@ class Teller:
             self._warn("%s slows rampup down in %s: %s", setting, notice.scope, why)
         elif notice.kind == "hold-cut":
             self._warn("BACKOFF_MAX_DELAY cuts a wait of %s: %s", notice.scope, notice.why)
+        elif notice.kind == "down" and notice.span is not None:
+            self.count("down")
+            how = 'THROTTLING_DEFAULTS = {"down_after": seconds} says when, False is never'
+            self._warn(
+                "%s is down: nothing but failed connections and timeouts for %.0f seconds. Its requests fail "
+                "at once but for one that asks whether it is back. %s",
+                notice.scope,
+                notice.span / 1e9,
+                how,
+            )
         elif notice.kind == "stall":
             self.count("stall")
             seconds = notice.span / 1e9
