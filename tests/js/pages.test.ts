@@ -150,21 +150,6 @@ test('it is 900 words at most', () => {
   assert.ok(readme.split(/\s+/).length <= 900)
 })
 
-/** Pages that are written from the sources: to look up in, not to read. */
-const REFERENCE = ['docs/settings.md', 'docs/api.md', 'docs/python-api.md']
-
-test('the guide is 14,600 words at most: its tables count, code and the reference do not', () => {
-  const pages = guides.filter((name) => !REFERENCE.includes(name)).map(read)
-  const words = [readme, ...pages].flatMap((page) =>
-    page
-      .replaceAll(/^```.*?^```$/gms, '')
-      .replaceAll(/\]\([^)]*\)|^\[[^\]]+\]: .*$/gm, ']')
-      .split(/\s+/)
-      .filter((word) => /[\p{L}\p{N}]/u.test(word)),
-  )
-  assert.ok(words.length > 10_000 && words.length <= 14_600, `${words.length} words`)
-})
-
 test('what stands under the title is what package.json and the table of sizes say', () => {
   const { license, engines, dependencies, types } = JSON.parse(read('package.json'))
   const size = read('docs/comparison.md').match(/\| `autothrottle`, the module in it \| (\d+) \|/)?.[1]
