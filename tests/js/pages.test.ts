@@ -12,7 +12,7 @@ import { api } from '../../docs/api.mjs'
 import { pictures } from '../../docs/images/pictures.mjs'
 // @ts-expect-error: a script without types.
 import { headline, race } from '../../site/playground/race.js'
-import { guides, pages, read, root } from './prose.js'
+import { pages, read, root } from './prose.js'
 
 /** What a heading is called in a link: as GitHub makes it. */
 const slug = (heading: string) =>
