@@ -32,7 +32,7 @@ const LOCK_MS = 2000
 /** No frame is longer, in bytes: a process that sends one is cut off. */
 const MOST_BYTES = 2 ** 20
 /** What a process that does not read may leave unread, in bytes: then it is cut off. */
-const MOST_UNREAD = 16 * 2 ** 20
+const MOST_UNREAD = 64 * 2 ** 20
 
 /** Where, for whom. */
 interface Place {
@@ -76,7 +76,8 @@ export class SocketTransport implements Transport {
   async compete(above: number): Promise<Lease | undefined> {
     const peer = this.#peer
     if (!peer) return undefined
-    if (this.#path === '') this.#path = this.#makePath()
+    // Each time: a cleaner of temporary files, or a logout, takes the folder away.
+    this.#path = this.#makePath()
     // Who competes leads no longer, though it may listen still.
     this.#stop()
     if (!(await this.#isSilent())) return undefined

@@ -8,6 +8,7 @@
 //! | `Bye` | member → leader | it leaves |
 //! | `Lend` | member → leader | the newest snapshot that it has, which the leader asked for |
 //! | `Probe` | leader → itself | whether it hears what is said to the leader |
+//! | `Part` | any → any | a part of a frame that is too long: see `parts` |
 //! | `Beat` | leader → all | it is there; now and then its snapshot |
 //! | `Reply` | leader → member | who may leave, and how much was heard |
 //! | `Tell` | leader → all | what the engine noticed |
@@ -28,7 +29,8 @@ use crate::{
 /// Of the protocol. A frame of another version is dropped.
 pub const VERSION: u8 = 5;
 
-/// The most bytes of a frame. A transport that reads a length may close what announces more.
+/// The most bytes of a frame whose parts are put together. What a transport carries is shorter:
+/// [`MOST_PART`](crate::MOST_PART) and a head.
 pub const MOST_BYTES: usize = 32 << 20;
 
 /// Of every frame of every version: then come the version, the sender, and the rest.
@@ -77,6 +79,7 @@ pub enum Said {
         age: Span,
     },
     Probe,
+    Part(Part),
     Beat(Beat),
     Reply(Reply),
     Tell {
@@ -87,6 +90,16 @@ pub enum Said {
         of: Option<MemberId>,
         latency: Number,
     },
+}
+
+/// A part of a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Which frame of this sender it is.
+    pub frame: u32,
+    pub index: u32,
+    pub count: u32,
+    pub bytes: Vec<u8>,
 }
 
 /// The whole story of a member.
@@ -299,6 +312,7 @@ pub enum Read {
 
 wire! {
     struct Head { epoch, session, stamp, echo }
+    struct Part { frame, index, count, bytes }
     struct Open { seen, waiting, flying, log, options, watch }
     struct Ask { id, attempt, what, delay, waited }
     struct Request { names, costs, priority }
@@ -317,6 +331,7 @@ wire! {
         3 Bye,
         4 Lend { memory, age },
         5 Probe,
+        6 Part(part),
         16 Beat(beat),
         17 Reply(reply),
         18 Tell { now, notices, of, latency },
@@ -404,7 +419,13 @@ fn is_sound(said: &Said) -> bool {
         }
         Said::Batch { number, acts } => *number > 0 && acts.iter().all(Act::is_sound),
         Said::Tell { now, .. } => now.0.is_finite(),
-        Said::Ping | Said::Bye | Said::Lend { .. } | Said::Probe | Said::Beat(_) | Said::Reply(_) => true,
+        Said::Ping
+        | Said::Bye
+        | Said::Lend { .. }
+        | Said::Probe
+        | Said::Part(_)
+        | Said::Beat(_)
+        | Said::Reply(_) => true,
     }
 }
 

@@ -460,7 +460,6 @@ impl Shared {
     /// A process leads.
     pub(crate) fn connected(&mut self) {
         self.way.was_refused = false;
-        self.way.gone = self.way.gone.filter(|&gone| Some(gone) != self.way.leader);
         if self.way.offline_since.take().is_none() {
             return;
         }

@@ -22,27 +22,63 @@ const SELDOM: Span = Span::from_micros(60_000_000);
 impl Shared {
     /// A frame from another process, or from this one.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        let Some(Frame { from, head, said }) = self.read(bytes) else { return };
+        let Said::Part(part) = said else { return self.take(from, &head, said) };
+        self.heard_part(from, &head);
+        if let Some(bytes) = self.way.parts.take(from, part)
+            && let Some(whole) = self.read(&bytes)
+        {
+            if whole.from != from || matches!(whole.said, Said::Part(_)) {
+                return self.is_bad();
+            }
+            self.take(from, &whole.head, whole.said);
+        }
+    }
+
+    /// A frame of this version that makes sense.
+    fn read(&mut self, bytes: &[u8]) -> Option<Frame> {
         let frame = match decode(bytes) {
             Read::Frame(frame) => frame,
             Read::Foreign(_, theirs) => {
                 if self.is_seldom(1) {
                     self.warn(Warning::Version { theirs });
                 }
-                return;
+                return None;
             }
-            Read::Bad => return self.is_bad(),
+            Read::Bad => {
+                self.is_bad();
+                return None;
+            }
         };
         let known = self.lease().map_or(0, |lease| lease.epoch).max(self.member.epoch);
         if frame.head.epoch > known.saturating_add(FARTHEST_EPOCH) {
-            return self.is_bad();
+            self.is_bad();
+            return None;
         }
-        let Frame { from, head, said } = frame;
+        Some(frame)
+    }
+
+    /// A frame that is whole.
+    fn take(&mut self, from: MemberId, head: &Head, said: Said) {
         if from == self.id {
-            self.heard_itself(&head, &said);
+            self.heard_itself(head, &said);
         } else if matches!(said, Said::Beat(_) | Said::Reply(_) | Said::Tell { .. }) {
-            self.hear_leader(from, &head, said);
+            self.hear_leader(from, head, said);
         } else {
-            self.hear_member(from, &head, said);
+            self.hear_member(from, head, said);
+        }
+    }
+
+    /// A process that says something long is there.
+    fn heard_part(&mut self, from: MemberId, head: &Head) {
+        let now = self.now;
+        if self.way.leader == Some(from) && head.epoch == self.member.epoch {
+            self.way.heard_at = self.way.heard_at.max(now);
+        }
+        if let State::Leading(_, leader) = &mut self.state
+            && let Some(peer) = leader.peers.get_mut(&from)
+        {
+            peer.heard_at = peer.heard_at.max(now);
         }
     }
 
@@ -141,6 +177,7 @@ impl Shared {
         }
         self.way.heard_at = self.way.heard_at.max(self.now);
         self.way.leader = Some(from);
+        self.way.gone = self.way.gone.filter(|&gone| gone != from);
         self.way.compete_at = None;
         self.connected();
         if head.epoch > self.member.epoch {

@@ -61,6 +61,7 @@ mod messages;
 mod names;
 mod offline;
 mod outgoing;
+mod parts;
 mod peer;
 mod sends;
 mod status;
@@ -74,3 +75,4 @@ pub use api::{
 pub use frame::{MOST_BYTES, VERSION};
 pub use machine::Shared;
 pub use names::Names;
+pub use parts::MOST_PART;

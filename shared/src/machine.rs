@@ -14,6 +14,7 @@ use crate::{
     frame::{self, LONGEST_NAME, MOST_NAMES},
     leader::Leader,
     member::{Kept, Member},
+    parts::Parts,
 };
 
 /// One process of a group: member always, leader while it holds the lease.
@@ -101,6 +102,9 @@ pub(crate) struct Way {
     pub denied: Option<String>,
     pub offline_since: Option<Instant>,
     pub bad: u64,
+    /// Frames that were cut, and those of others of which parts are missing.
+    pub cut: u32,
+    pub parts: Parts,
     pub warned_at: [Option<Instant>; 3],
     /// The options that a notice was about.
     pub told_options: u64,
@@ -152,6 +156,8 @@ impl Shared {
                 denied: None,
                 offline_since: None,
                 bad: 0,
+                cut: 0,
+                parts: Parts::default(),
                 warned_at: [None; 3],
                 told_options: 0,
                 counted_options: hash(&bytes),

@@ -31,6 +31,8 @@ const USED: Span = Span::from_micros(20_000);
 /// So often slots are used again before the leader has heard of it: it has much to do where all processes are
 /// quick, and keeps up so.
 const MOST_USED: u32 = 64;
+/// Requests of a story, and acts of a batch, at most: the rest follows in the next batches.
+const MOST_AT_ONCE: usize = 50_000;
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
 const MOST_FACTS: usize = 20_000;
 
@@ -400,6 +402,10 @@ impl Member {
         }
         acts.append(&mut self.acts);
         self.say_by = None;
+        if acts.len() > MOST_AT_ONCE {
+            self.acts = acts.split_off(MOST_AT_ONCE);
+            self.say_by = Some(now);
+        }
         self.batches += 1;
         Some(Said::Batch { number: self.batches, acts })
     }
@@ -427,7 +433,11 @@ impl Member {
             }
             match flight(id, pending, now) {
                 Some((_, flight)) => open.flying.push(flight),
-                None => open.waiting.push(ask(id, pending, now)),
+                None if open.waiting.len() < MOST_AT_ONCE => open.waiting.push(ask(id, pending, now)),
+                None => {
+                    self.acts.push(Act::Ask(ask(id, pending, now)));
+                    self.say_by = Some(now);
+                }
             }
         }
         open

@@ -9,6 +9,7 @@ use crate::{
     group::{SOON, part},
     machine::{Renewal, Shared, State},
     member::Kept,
+    parts::{MOST_PART, cut},
 };
 
 /// Not more bytes of snapshots a second than this, on average; ten times that where there is news.
@@ -162,24 +163,32 @@ impl Shared {
     }
 
     pub(crate) fn say_to_leader(&mut self, said: Said) {
-        let bytes =
-            self.frame(self.member.epoch, self.member.session, self.member.clock.echo(self.now), said);
-        self.out.push_back(Effect::ToLeader(bytes));
+        let (epoch, session) = (self.member.epoch, self.member.session);
+        let echo = self.member.clock.echo(self.now);
+        self.say(Head { epoch, session, stamp: 0, echo }, said, Effect::ToLeader);
     }
 
     pub(crate) fn say_to(&mut self, to: MemberId, head: Head, reply: Reply) {
-        let bytes = self.frame(head.epoch, head.session, head.echo, Said::Reply(reply));
-        self.out.push_back(Effect::ToMember { epoch: head.epoch, to, bytes });
+        let epoch = head.epoch;
+        self.say(head, Said::Reply(reply), |bytes| Effect::ToMember { epoch, to, bytes });
     }
 
     pub(crate) fn say_to_all(&mut self, epoch: u64, said: Said) {
-        let bytes = self.frame(epoch, 0, None, said);
-        self.out.push_back(Effect::ToAll { epoch, bytes });
+        self.say(Head { epoch, ..Head::default() }, said, |bytes| Effect::ToAll { epoch, bytes });
     }
 
-    pub(crate) fn frame(&self, epoch: u64, session: u32, echo: Option<(u64, u64)>, said: Said) -> Vec<u8> {
-        let head = Head { epoch, session, stamp: self.now.micros(), echo };
-        frame::encode(&Frame { from: self.id, head, said })
+    /// In one frame, or where that is too long in parts.
+    fn say(&mut self, head: Head, said: Said, effect: impl Fn(Vec<u8>) -> Effect) {
+        let (from, head) = (self.id, Head { stamp: self.now.micros(), ..head });
+        let bytes = frame::encode(&Frame { from, head, said });
+        if bytes.len() <= MOST_PART {
+            return self.out.push_back(effect(bytes));
+        }
+        self.way.cut += 1;
+        for part in cut(self.way.cut, &bytes) {
+            let bytes = frame::encode(&Frame { from, head, said: Said::Part(part) });
+            self.out.push_back(effect(bytes));
+        }
     }
 
     /// Hands the lease over, or says goodbye.

@@ -74,6 +74,19 @@ test('a folder that cannot work is an error of each request, with the reason', {
   }
 })
 
+test('a folder that vanishes is made again, and the next process leads', { skip: isWindows }, async () => {
+  const where = join(folder(), 'sockets')
+  const [one, two] = [open(where, 'a'), open(where, 'b')]
+  const lease = await one.transport.compete(0)
+  assert.equal(lease?.epoch, 1)
+  assert.equal(await two.transport.compete(0), undefined, 'it leads')
+  fs.rmSync(where, { recursive: true })
+  assert.equal(await one.transport.renew(1, undefined), false, 'no other process can find it')
+  assert.equal((await two.transport.compete(1))?.epoch, 2)
+  assert.ok(fs.statSync(where).isDirectory())
+  await Promise.all([one.transport.close(), two.transport.close()])
+})
+
 test('a lock is left behind when it was seen for two seconds, whatever its time says', {
   skip: isWindows,
 }, async () => {

@@ -41,7 +41,7 @@ const LOCK: Duration = Duration::from_secs(2);
 /// No frame is longer, in bytes: a process that sends one is cut off.
 const MOST_BYTES: usize = 1 << 20;
 /// What a process that does not read may leave unread, in bytes: then it is cut off.
-const MOST_UNREAD: usize = 16 << 20;
+const MOST_UNREAD: usize = 64 << 20;
 
 /// Processes of one machine that share their limits: those of this user with the same name, in Rust and Node.
 ///
@@ -229,10 +229,8 @@ impl Way {
     }
 
     async fn compete(&mut self, above: Epoch, tell: &UnboundedSender<Heard>) -> Result<Option<Lease>, Why> {
-        let path = match &self.path {
-            Some(path) => path.clone(),
-            None => self.path.insert(self.make_path()?).clone(),
-        };
+        // Each time: a cleaner of temporary files, or a logout, takes the folder away.
+        let path = self.path.insert(self.make_path()?).clone();
         // A process that competes leads no longer, though it may listen still.
         self.stop();
         if !self.is_silent(&path, tell).await.map_err(|error| broken(&error))? {

@@ -7,7 +7,7 @@ use autothrottle::{
     boundary::{Outcome, Settled},
 };
 use autothrottle_shared::{
-    Ask, Cause, Effect, Input, MemberId, Offline, Refusal, Role, Settings, Shared, Ticket, Warning,
+    Ask, Cause, Effect, Input, MOST_PART, MemberId, Offline, Refusal, Role, Settings, Shared, Ticket, Warning,
 };
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -104,6 +104,12 @@ impl Group {
         let later = now + 2 * WAY;
         let mut tell = |to: usize, news: News| self.news.push_back((later, to, news));
         let is_held = self.holder.is_some_and(|(_, _, until)| until > now);
+        if let Effect::ToLeader(bytes) | Effect::ToMember { bytes, .. } | Effect::ToAll { bytes, .. } =
+            &effect
+        {
+            let length = bytes.len();
+            assert!(length <= MOST_PART + 256, "a frame of {length} bytes, which a transport may cut");
+        }
         match effect {
             Effect::Compete { op, .. } | Effect::Renew { op, .. } if is_cut => tell(of, News::Failed(op)),
             Effect::ToLeader(_) | Effect::ToMember { .. } | Effect::ToAll { .. } if is_cut => {}

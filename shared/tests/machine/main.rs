@@ -61,6 +61,63 @@ fn another_leads_when_the_leader_dies_and_slots_are_neither_lost_nor_doubled() {
 }
 
 #[test]
+fn the_slots_of_a_leader_that_is_known_to_have_ended_come_back_at_once() {
+    let slots = options(json!({ "concurrency": 4 }));
+    let mut group = Group::of(2, &slots, &settings());
+    group.ask(0, 3);
+    group.run(500_000, 0);
+    group.ask(1, 5);
+    group.run(500_000, 0);
+    assert_eq!((group.role(0), group.count(0), group.count(1)), (Role::Leader, 3, 1));
+    group.dead.push(0);
+    group.holder = None;
+    let now = at(group.now);
+    group.processes[1].handle(now, Input::Vacant { ended: true });
+    group.run(500_000, 0);
+    assert_eq!(group.count(1), 4, "all four slots");
+}
+
+#[test]
+fn a_member_that_asks_for_a_hundred_and_twenty_thousand_at_once_is_served_as_the_others_are() {
+    let mut group = Group::of(2, &gap(50.0), &settings());
+    group.ask(0, 1);
+    group.run(500_000, 10_000);
+    assert_eq!(group.role(0), Role::Leader);
+    group.ask(1, 120_000);
+    group.run(4_000_000, 10_000);
+    assert!(group.count(1) >= 30, "{} of the member's", group.count(1));
+    group.dead.push(0);
+    group.run(6_000_000, 10_000);
+    let before = group.count(1);
+    group.run(2_000_000, 10_000);
+    assert!(group.count(1) - before >= 35, "its story is long, and it leads now");
+}
+
+#[test]
+fn what_a_leader_knows_of_many_scopes_goes_in_parts_and_another_goes_on_from_it() {
+    let used = options(json!({ "quota": 1000, "window": 600_000 }));
+    let mut group = Group::of(2, &used, &settings());
+    let names: Vec<String> = (0..14_000).map(|index| format!("{index:0>70}")).collect();
+    for name in &names {
+        group.processes[0].submit(at(group.now), &of_scope(name)).unwrap();
+    }
+    group.ask(1, 1);
+    group.run(4_000_000, 1000);
+    let leader = (0..2).find(|&of| group.role(of) == Role::Leader).unwrap();
+    assert_eq!(group.sent.len(), names.len() + 1);
+    group.run(20_000_000, 1000);
+    group.dead.push(leader);
+    group.run(4_000_000, 1000);
+    assert_eq!(group.role(1 - leader), Role::Leader);
+    let status = group.processes[1 - leader].status(at(group.now));
+    assert_eq!((status.bad, group.warned.get(&(1 - leader))), (0, None), "nothing was unreadable");
+}
+
+fn of_scope(name: &str) -> Ask<'_> {
+    Ask { names: Box::leak(Box::new([name])), costs: &[], priority: 0.0, delay_ms: 0.0 }
+}
+
+#[test]
 fn a_leader_that_closes_hands_over_at_once() {
     let mut group = Group::of(2, &gap(50.0), &settings());
     group.ask(0, 5);
