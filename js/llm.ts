@@ -15,15 +15,17 @@
  * and never ends for its server. The tokens of an answer that is not read to its end stay unknown.
  */
 import { failureOfRequest } from './answers/failures.js'
-import { checkThrottle, isObject, kindOf, unknownKeys } from './base/checks.js'
-import { ConfigError, type Problem, ThrottleError } from './base/errors.js'
-import type { PermitOutcome } from './core/permit.js'
+import { checkThrottle, isMillis, isObject, kindOf, unknownKeys } from './base/checks.js'
+import { ConfigError, type Problem, RetryAfterTooLongError, ThrottleError } from './base/errors.js'
+import type { Permit, PermitOutcome } from './core/permit.js'
+import { checkOptions, REQUEST_KEYS, type RequestOptions } from './core/requests.js'
 import { watched, withMetadata } from './fetch/body.js'
 import { isHttp } from './fetch/redirects.js'
 import { isStream, sent } from './fetch/send.js'
 import { Body, refusalOf, toldBy } from './llm/answer.js'
-import { Budgets, type Call, type LlmLimit } from './llm/budgets.js'
+import { Budgets, type Call, type LlmLimit, MADE } from './llm/budgets.js'
 import { type Asked, askedOf, OTHER, VENDORS, type Vendor } from './llm/request.js'
+import { RETRY_MAX_RETRY_AFTER } from './options/generated.js'
 import { isRequest, methodOf, urlOf } from './scopes/names.js'
 import type { Throttle } from './throttle/throttle.js'
 
@@ -54,8 +56,12 @@ export interface LlmOptions {
   output?: 'learned' | 'max'
   /** The share of each limit that is used, above 0 to 1. Default 0.98. */
   headroom?: number
-  /** How often a call that is refused with 429, 503 or 529 is sent again. Default `{ limit: 5 }`. */
-  retry?: false | { limit: number }
+  /**
+   * How often a call that is refused with 429, 503 or 529 is sent again. Default `{ limit: 5 }`. If the server
+   * asks for a wait of more than `maxRetryAfter` milliseconds, the call fails with a `RetryAfterTooLongError`.
+   * Default: the throttle's `retry.maxRetryAfter`, else 300,000.
+   */
+  retry?: false | { limit: number; maxRetryAfter?: number }
   /** Milliseconds from the send to the headers of the answer. Default 600,000. */
   requestTimeout?: number
 }
@@ -110,7 +116,7 @@ export function llmFetch(throttle: Throttle, options: LlmOptions = {}): LlmFetch
       const body = init.body ?? (request?.body ? await request.clone().text() : undefined)
       asked = llm.asks(url, methodOf(input, init), body)
       const fresh = () => (request?.body && !init.body ? request.clone() : input)
-      return await llm.call(asked, headers, init, (own) => send(fresh(), own), request?.signal)
+      return await llm.call(url, asked, headers, init, (own) => send(fresh(), own), request?.signal)
     } catch (error) {
       if (!(error instanceof ThrottleError)) throw error
       return asAnswer(error, asked?.vendor === 'anthropic')
@@ -132,8 +138,9 @@ export function llmMiddleware(throttle: Throttle, options: LlmOptions = {}): Llm
   const llm = new Llm(throttle, { vendor: 'anthropic', ...options })
   const middleware = <R extends MiddlewareRequest>(request: R, next: (request: R) => Promise<Response>) => {
     const { url, method = 'GET', headers, body } = request
-    const asked = llm.asks(urlOf(url), method, body)
-    return llm.call(asked, new Headers(headers), request, (own) => next({ ...request, ...own }))
+    const place = urlOf(url)
+    const asked = llm.asks(place, method, body)
+    return llm.call(place, asked, new Headers(headers), request, (own) => next({ ...request, ...own }))
   }
   return Object.assign(middleware, { stats: () => ({ ...llm.stats }) })
 }
@@ -158,11 +165,14 @@ const WANTS: Readonly<Record<keyof LlmOptions, Want>> = {
   output: one('learned', 'max'),
   headroom: ['above 0 to 1', (value: number) => isPositive(value) && value <= 1],
   retry: [
-    'false or { limit }, a whole number',
-    (value: false | { limit: number }) =>
-      value === false || (Number.isInteger(value.limit) && value.limit >= 0),
+    'false or { limit, maxRetryAfter }',
+    (value: unknown) => value === false || (isObject(value) && 'limit' in value),
   ],
   requestTimeout: POSITIVE,
+}
+const RETRY_WANTS: Readonly<Record<'limit' | 'maxRetryAfter', Want>> = {
+  limit: ['a whole number from 0', (value: number) => Number.isInteger(value) && value >= 0],
+  maxRetryAfter: ['milliseconds from 0 to a year', isMillis],
 }
 const LIMIT_WANTS: Readonly<Record<keyof LlmLimit, Want>> = {
   ...{ rpm: POSITIVE, rpd: POSITIVE, tpm: POSITIVE, itpm: POSITIVE, otpm: POSITIVE },
@@ -184,6 +194,8 @@ function problemsOf(options: object, wants: Readonly<Record<string, Want>>, path
 /** @throws {ConfigError} */
 function check(options: LlmOptions): void {
   const problems = problemsOf(options, WANTS, 'llm')
+  const { retry = false } = options
+  if (isObject(retry)) problems.push(...problemsOf(retry, RETRY_WANTS, 'llm.retry'))
   for (const [model, limit] of Object.entries(options.limits ?? {}))
     problems.push(...problemsOf(limit, LIMIT_WANTS, `llm.limits.${JSON.stringify(model)}`))
   if (problems.length > 0) throw new ConfigError(problems)
@@ -214,6 +226,7 @@ class Llm {
 
   /** The attempts of one call. */
   async call(
+    url: URL,
     asked: Asked,
     headers: Headers,
     init: RequestInit,
@@ -230,18 +243,20 @@ class Llm {
     if (Number(headers.get('x-stainless-retry-count')) > 0)
       desk.warnings.once('nested', `the SDK sends calls to ${host} again by itself: set maxRetries: 0`)
     const { retry = { limit: 5 }, requestTimeout = options.requestTimeout ?? 600_000 } = this.#options
+    const { maxRetryAfter = options.retry?.maxRetryAfter ?? RETRY_MAX_RETRY_AFTER } = retry || {}
     const most = retry && !isStream(rest.body) ? retry.limit : 0
     for (let tries = 0, delay = 0; ; tries++) {
       const plan = budgets.plan(asked)
       // What was refused is older than what waits.
       const waits = delay > 0 ? { priority: 1, ...own, delay } : own
-      const scopes = { [host]: 1, ...plan.scopes }
-      const permit = await throttle.acquire({ scopes }, { ...waits, signal: wanted })
+      const permit = await this.#permit(url, { [host]: 1, ...plan.scopes }, { ...waits, signal: wanted })
       const call = budgets.begin(asked, permit, plan)
       this.stats.sent++
       let response: Response
       try {
-        response = await sent(desk, (_, own) => send(own ?? {}), '', rest, wanted, requestTimeout)
+        const sending = sent(desk, (_, own) => send(own ?? {}), '', rest, wanted, requestTimeout)
+        desk.driver.late(permit)
+        response = await sending
       } catch (error) {
         // What you break off says no word about the server.
         const isTheirs = !Number.isNaN(failureOfRequest(error, wanted))
@@ -253,16 +268,19 @@ class Llm {
         )
         throw error
       }
-      budgets.told(call, toldBy(response.headers, budgets.rules))
       const { status } = response
-      const outcome = { status, latency: throttle.now() - permit.sentAt, hints: {} }
       const isRefused = REFUSALS.includes(status)
-      if (!isRefused && response.headers.get('x-should-retry') !== 'true')
-        return this.#answered(response, outcome, call, budgets)
+      const told = toldBy(response.headers, budgets.rules)
+      const outcome = { status, latency: throttle.now() - call.sentAt, hints: {} }
+      if (!isRefused && response.headers.get('x-should-retry') !== 'true') {
+        budgets.told(call, told)
+        return this.#answered(response, outcome, call, budgets, wanted)
+      }
       if (isRefused) this.stats.refused++
       const text = await response.text().catch(() => '')
       const { wait, isFinal, kind } = refusalOf(response, text, vendor === 'anthropic')
       const isLimit = status === 429
+      budgets.told(call, told, isLimit && !isFinal ? (wait ?? 0) : undefined)
       budgets.refused(call, isLimit && !isFinal ? kind : undefined, wait)
       // The model's scopes know of it, or the host's where the whole server is overloaded. A bucket that is
       // known refills as we know: no pace has to be found.
@@ -273,12 +291,31 @@ class Llm {
         scopes: { [whose]: { backoff, ...(!isFinal && wait && { delay: wait }) } },
       })
       if (tries >= most || isFinal || wanted?.aborted) return final(response, text)
+      if (wait !== undefined && wait > maxRetryAfter)
+        throw new RetryAfterTooLongError(wait, maxRetryAfter, final(response, text))
       delay = wait ?? Math.min(8000, 500 * 2 ** tries)
     }
   }
 
+  /** Permission of all scopes at once, for a URL that listeners see. */
+  async #permit(url: URL, scopes: Record<string, number>, wait: RequestOptions): Promise<Permit> {
+    checkOptions(wait, REQUEST_KEYS)
+    const { desk } = this.#throttle
+    const given = desk.request(scopes, url.href, wait)
+    if (!(given instanceof Promise)) return given
+    const permit = await given
+    desk.driver.begun(permit)
+    return permit
+  }
+
   /** A good answer, or one that says what is wrong with the request. */
-  #answered(response: Response, outcome: PermitOutcome, call: Call, budgets: Budgets): Response {
+  #answered(
+    response: Response,
+    outcome: PermitOutcome,
+    call: Call,
+    budgets: Budgets,
+    wanted: AbortSignal | null,
+  ): Response {
     const { status, headers } = response
     const { asked, permit } = call
     const { host, model, vendor } = asked
@@ -289,10 +326,8 @@ class Llm {
       return watched(response, settle)
     }
     budgets.open()
-    const say = (counter: 'cut' | 'estimated', code: 'stream-cut' | 'usage-estimated', what: string) => {
-      this.stats[counter]++
+    const say = (code: 'stream-cut' | 'usage-estimated', what: string) =>
       this.#throttle.desk.warnings.once(code, `an answer of ${model} at ${host} ${what}`)
-    }
     call.isStream = /event-stream/.test(headers.get('content-type') ?? '')
     const body = new Body(call.isStream, budgets.isCachedFree)
     return watched(
@@ -302,13 +337,17 @@ class Llm {
         body.end()
         const isWhole = error === undefined && !body.isBroken && (body.isWhole || (isRead && !call.isStream))
         const isEnded = isWhole || (isRead && vendor === 'gemini')
-        if (!isEnded) say('cut', 'stream-cut', 'broke off, and what was read of it is charged')
-        if (budgets.ended(call, body, isEnded) && isEnded && budgets.needsUsage)
-          say(
-            'estimated',
-            'usage-estimated',
-            'told no usage, so it is estimated (stream_options: { include_usage: true } asks for it)',
-          )
+        // Who stops reading, or aborts, knows it.
+        const isLeft = error === undefined ? !isRead : Number.isNaN(failureOfRequest(error, wanted))
+        if (!isEnded) {
+          this.stats.cut++
+          if (body.isBroken || !isLeft) say('stream-cut', 'broke off, and what was read of it is charged')
+        }
+        if (budgets.ended(call, body, isEnded) && isEnded && budgets.needsUsage) {
+          this.stats.estimated++
+          const remedy = 'stream_options: { include_usage: true } asks for it'
+          say('usage-estimated', `told no usage, so it is estimated (${remedy})`)
+        }
       },
       (bytes) => {
         body.hear(bytes)
@@ -322,7 +361,7 @@ class Llm {
     const throttle = this.#throttle
     const concurrency = this.#concurrency
     // An overloaded server wants a pause, not a pace of a request a second.
-    const pausing = { delay: 0, concurrency, backoff: { minDelay: 100, window: 10_000 } }
+    const pausing = { ...MADE, delay: 0, concurrency, backoff: { minDelay: 100, window: 10_000 } }
     if (this.#known.size >= MOST) this.#known.clear()
     // The host keeps what you typed for it. Else its models pace, and it bears as many calls as all scopes.
     if (!this.#known.has(host) && !Object.hasOwn(throttle.options.scopes ?? {}, host))

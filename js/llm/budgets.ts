@@ -70,6 +70,9 @@ interface Budget {
   margin: number
   /** No refusal spoke of it yet. */
   isCalm: boolean
+  /** When the last refusal spoke of it, and how much stayed untouched from then. */
+  refusedAt: number
+  base: number
   isSliding: boolean
 }
 
@@ -104,6 +107,12 @@ export interface Call {
   isStream: boolean
 }
 
+/** It tells the engine that the settings are not the user's: no warning names them. */
+export const MADE = { made: true }
+/** After a refusal the margin comes back at this share of the pace; the rest is for calls. */
+const RETURN = 0.5
+/** From the refusal on, what refills in this multiple of the wait that the server asked for is untouched. */
+const PATIENCE = 2
 /** Answers after which a ratio counts, and how fast it follows. */
 const ENOUGH = 3
 const SHARE = 0.2
@@ -174,7 +183,7 @@ export class Budgets {
   }
 
   #configure(kind: Kind, options: ScopeOptions): void {
-    this.#its.throttle.scope(this.scope(kind)).configure(options)
+    this.#its.throttle.scope(this.scope(kind)).configure({ ...MADE, ...options })
   }
 
   /** What a call takes of each scope, as far as one can know. */
@@ -249,10 +258,12 @@ export class Budgets {
   }
 
   /** The headers of an answer: limits, and what is left of them. */
-  told(call: Call, all: readonly ToldLimit[]): void {
+  told(call: Call, all: readonly ToldLimit[], wait?: number): void {
     for (const { kind, limit, left, per } of all) {
       if (!(limit / per >= (this.#typed[kind] ?? Number.POSITIVE_INFINITY) * 0.999))
         this.#set(kind, limit, per)
+      if (wait !== undefined && left !== undefined && left < call.parts[kind]!.charged)
+        this.#step(kind, call, wait)
       this.#correct(call, kind, left)
       this.isKnown = true
     }
@@ -275,11 +286,28 @@ export class Budgets {
     this.#open.delete(call)
     const budget = kind && this.#budgets[kind]
     if (budget && !isCount(kind)) {
-      budget.isCalm = false
-      budget.margin = Math.min(budget.limit / 2, budget.margin + budget.limit / 10)
+      this.#step(kind, call, wait)
       this.#correct(call, kind, call.parts[kind]!.charged - (wait * budget.limit) / budget.per)
     }
     for (const kind of this.#kinds) if (!isCount(kind)) this.#charge(call, kind, 0)
+  }
+
+  /** The vendor had no room: more of its bucket stays untouched. Refusals of one flight are one step. */
+  #step(kind: Kind, { sentAt }: Call, wait: number): void {
+    const budget = this.#budgets[kind]!
+    if (isCount(kind)) return
+    const isSame = sentAt <= budget.refusedAt
+    budget.base = Math.max(isSame ? budget.base : 0, (PATIENCE * wait * budget.limit) / budget.per)
+    if (isSame) return
+    budget.isCalm = false
+    budget.margin = Math.min(budget.limit / 2, budget.margin + budget.limit / 10)
+    budget.refusedAt = this.#its.throttle.now()
+  }
+
+  /** What stays untouched now. All of it at once would be silence for longer than the server asked. */
+  #untouched({ limit, per, margin, base, refusedAt }: Budget): number {
+    const back = ((this.#its.throttle.now() - refusedAt) * limit * RETURN) / per
+    return Math.min(margin, Math.max(this.#marginOf(limit), base) + back)
   }
 
   /** The body is over. Whether what it took had to be estimated. */
@@ -358,12 +386,13 @@ export class Budgets {
 
   /** Follows what the vendor says is left, by what is wrong both when the call left and now. */
   #correct(call: Call, kind: Kind, left = Number.NaN): void {
-    const { isOwn, margin } = this.#budgets[kind]!
+    const budget = this.#budgets[kind]!
+    const { isOwn } = budget
     const { level: then, mates } = call.parts[kind]!
     const level = this.#level(kind)
     const before = then || level
     const rounding = isCount(kind) ? Number(isOwn) : (this.rules.rounding ?? 0)
-    const real = left - (isCount(kind) ? Number(!isOwn) : margin)
+    const real = left - (isCount(kind) ? Number(!isOwn) : this.#untouched(budget))
     const over = Math.min(level, before) - real - rounding
     const under = real - Math.max(level, before + mates) - rounding
     if (over > 0) this.#take(call, kind, over)
@@ -388,9 +417,10 @@ export class Budgets {
     const capacity = Math.max(limit * (1 - less), Math.min(1, limit))
     const burst = Math.max(1, Math.floor(isSpread ? capacity / 60 : capacity))
     // Other clients of the key show only in answers: the first flight does not take all that is left.
-    const { margin = limit / 4, isCalm = true } = before ?? {}
+    const { margin = limit / 4, isCalm = true, base = 0 } = before ?? {}
+    const { refusedAt = Number.NEGATIVE_INFINITY } = before ?? {}
     const isOwn = isTyped || isSpread
-    this.#budgets[kind] = { limit, per, capacity, burst, isSliding, isOwn, margin, isCalm }
+    this.#budgets[kind] = { limit, per, capacity, burst, isSliding, isOwn, margin, isCalm, refusedAt, base }
     // What left a moment later may arrive a moment earlier.
     const rolling = (limit: number, per: number) => ({
       ...{ limit: Math.max(1, Math.floor(limit)), window: per + SKEW, strict: true },

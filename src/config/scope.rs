@@ -55,6 +55,8 @@ pub struct ScopeConfig {
     pub(super) global: u32,
     /// Whether the driver has a strategy of its own for this scope: the engine only classifies answers.
     pub is_managed: bool,
+    /// The product made it by itself, so no notice names its settings.
+    pub is_made: bool,
     /// It is a budget of a server's, or a route to one: it has no limit but what the server says.
     pub is_budget: bool,
     /// Budgets per window, complete.
@@ -127,6 +129,7 @@ impl Default for ScopeConfig {
             typed: Typed::default(),
             global: GLOBAL,
             is_managed: false,
+            is_made: false,
             is_budget: false,
             quotas: Box::default(),
             quota: Vec::new(),
@@ -151,7 +154,10 @@ impl ScopeConfig {
     /// This configuration with a few settings changed, as `scope(name).configure(partial)` does it.
     pub fn changed(&self, partial: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
-        let config = self.with(Fields::of(partial, String::new(), Section::Scope, &mut problems));
+        let mut fields = Fields::of(partial, String::new(), Section::Scope, &mut problems);
+        let is_made = fields.mark("made");
+        let mut config = self.with(fields);
+        config.is_made |= is_made;
         config.check_delay("delay", &mut problems);
         if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
     }

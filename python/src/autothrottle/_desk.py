@@ -446,11 +446,13 @@ class Desk:
         return result
 
     @locked
-    def configure(self, name: str, partial: Mapping[str, Any]) -> None:
-        """Changes settings of a scope and keeps what was learned."""
+    def configure(self, name: str, partial: Mapping[str, Any], is_ours: bool = False) -> None:
+        """Changes settings of a scope and keeps what was learned. No notice names what is ours."""
         made = convert_scope(partial)
         if made.problems:
             raise ConfigError(made.problems)
+        if is_ours:
+            made.engine["made"] = True
         for key, note in made.notes:
             self.warn("seconds", note, name, f"{key} of {name}")
         try:

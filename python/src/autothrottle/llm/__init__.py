@@ -34,7 +34,27 @@ from ._request import Vendor
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["LlmLimit", "LlmOptions", "LlmStats", "Vendor", "async_transport", "middleware", "transport"]
+__all__ = [
+    "LlmLimit",
+    "LlmOptions",
+    "LlmRetry",
+    "LlmStats",
+    "Vendor",
+    "async_transport",
+    "middleware",
+    "transport",
+]
+
+
+class LlmRetry(TypedDict, total=False):
+    """What becomes of calls that the server refuses."""
+
+    limit: int
+    """How often they are sent again. Always there."""
+    max_retry_after: float
+    """The longest wait in seconds that the server may ask for: at more the call fails with a
+    ``RetryAfterTooLongError``. Default: the throttle's ``retry["max_retry_after"]``, else 300.
+    """
 
 
 class LlmOptions(TypedDict, total=False):
@@ -62,7 +82,7 @@ class LlmOptions(TypedDict, total=False):
     """
     headroom: float
     """The share of each limit that is used, above 0 to 1. Default 0.98."""
-    retry: Literal[False] | dict[Literal["limit"], int]
+    retry: Literal[False] | LlmRetry
     """How often a call that is refused with 429, 503 or 529 is sent again. Default ``{"limit": 5}``."""
 
 

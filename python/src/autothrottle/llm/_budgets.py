@@ -59,6 +59,10 @@ _USUAL_SPEED, _USUAL_OUTPUT = 50.0, 1000.0
 # An answer that is not streamed is charged by its time, a quarter too fast.
 _AHEAD = 1.25
 _COUNTS = ("requests", "day")
+# After a refusal the margin comes back at this share of the pace; the rest is for calls.
+_RETURN = 0.5
+# From the refusal on, what refills in this multiple of the wait that the server asked for is untouched.
+_PATIENCE = 2
 
 
 @dataclass
@@ -78,6 +82,10 @@ class _Budget:
     """How much of the vendor's bucket stays untouched: more after a refusal, slowly less after answers."""
     is_calm: bool = True
     """No refusal spoke of it yet."""
+    refused_at: float = -math.inf
+    """When the last refusal spoke of it,"""
+    base: float = 0
+    """and how much stayed untouched from then."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +177,7 @@ class Budgets:
         self._kinds = list(dict.fromkeys((*rules.kinds, *self._typed)))
         for kind in self._kinds:
             slots = 1 if kind == "requests" and not self.is_known else options.concurrency
-            throttle.scope(self.scope(kind)).configure(delay=0, concurrency=slots)
+            self._configure(kind, delay=0, concurrency=slots)
             if kind in self._typed:
                 self._set(kind, *self._typed[kind], is_typed=True)
 
@@ -181,6 +189,9 @@ class Budgets:
     def scope(self, kind: Kind) -> str:
         """Its name."""
         return f"{self._name}#{kind}"
+
+    def _configure(self, kind: Kind, **settings: Any) -> None:
+        self._throttle._desk.configure(self.scope(kind), settings, is_ours=True)
 
     def plan(self, asked: Asked) -> Plan:
         """What a call takes of each scope, as far as one can know."""
@@ -252,7 +263,7 @@ class Budgets:
             if cost > call.charged.get(kind, 0) * 1.05 + 20:
                 self._charge(call, kind, cost)
 
-    def told(self, call: Call, limits: Sequence[ToldLimit]) -> None:
+    def told(self, call: Call, limits: Sequence[ToldLimit], wait: float | None = None) -> None:
         """The headers of an answer: limits, and what is left of them."""
         for kind, limit, left, per in limits:
             if kind not in self._kinds:
@@ -261,7 +272,11 @@ class Budgets:
             if typed is None or limit / per < typed[0] / typed[1] * 0.999:
                 self._set(kind, limit, per, is_typed=False)
             budget = self._budgets.get(kind)
-            if budget is not None and left is not None and not budget.is_sliding:
+            if budget is None or left is None:
+                continue
+            if wait is not None and left < call.charged[kind]:
+                self._step(kind, budget, call, wait)
+            if not budget.is_sliding:
                 self._correct(call, kind, budget, left)
         self.is_known = self.is_known or len(limits) > 0
 
@@ -269,7 +284,7 @@ class Budgets:
         """An answer came: others need not wait for it to tell limits."""
         if not self._is_open:
             self._is_open = True
-            self._throttle.scope(self.scope("requests")).configure(concurrency=self._options.concurrency)
+            self._configure("requests", concurrency=self._options.concurrency)
 
     def gone(self, call: Call) -> None:
         """No answer will come; what it was to take stays charged."""
@@ -280,13 +295,29 @@ class Budgets:
         self._calls.pop(call, None)
         budget = None if kind is None else self._budgets.get(kind)
         if budget is not None and kind is not None and kind not in _COUNTS:
-            budget.is_calm = False
-            budget.margin = min(budget.limit / 2, budget.margin + budget.limit / 10)
+            self._step(kind, budget, call, wait or 0)
             room = call.charged.get(kind, 0) - (wait or 0) * budget.limit / budget.per
             self._correct(call, kind, budget, room)
         for each in self._kinds:
             if each not in _COUNTS:
                 self._charge(call, each, 0)
+
+    def _step(self, kind: Kind, budget: _Budget, call: Call, wait: float) -> None:
+        """The vendor had no room: more of its bucket stays untouched. Refusals of one flight are one step."""
+        if kind in _COUNTS:
+            return
+        is_same = call.sent_at <= budget.refused_at
+        budget.base = max(budget.base if is_same else 0, _PATIENCE * wait * budget.limit / budget.per)
+        if is_same:
+            return
+        budget.is_calm = False
+        budget.margin = min(budget.limit / 2, budget.margin + budget.limit / 10)
+        budget.refused_at = self._throttle.now()
+
+    def _untouched(self, budget: _Budget) -> float:
+        """What stays untouched now. All of it at once would be silence for longer than the server asked."""
+        back = (self._throttle.now() - budget.refused_at) * budget.limit * _RETURN / budget.per
+        return min(budget.margin, max(self._margin_of(budget.limit), budget.base) + back)
 
     def failed(self, call: Call) -> None:
         """The server never had it."""
@@ -383,7 +414,7 @@ class Budgets:
             return
         is_count = kind in _COUNTS
         rounding = float(budget.is_own) if is_count else self._rules.rounding
-        real = left - (float(not budget.is_own) if is_count else budget.margin)
+        real = left - (float(not budget.is_own) if is_count else self._untouched(budget))
         over = min(level, before) - real - rounding
         under = real - max(level, before + call.mates.get(kind, 0)) - rounding
         if over > 0:
@@ -407,21 +438,25 @@ class Budgets:
         capacity = max(limit * (1 - less), min(1, limit))
         burst = max(1, math.floor(capacity / 60 if is_spread else capacity))
         # Other clients of the key show only in answers: the first flight does not take all that is left.
-        margin, is_calm = (limit / 4, True) if before is None else (before.margin, before.is_calm)
+        known = (
+            (limit / 4,)
+            if before is None
+            else (before.margin, before.is_calm, before.refused_at, before.base)
+        )
         is_own = is_typed or is_spread
-        self._budgets[kind] = _Budget(limit, per, capacity, burst, is_own, is_sliding, margin, is_calm)
+        self._budgets[kind] = _Budget(limit, per, capacity, burst, is_own, is_sliding, *known)
         # A pace that is typed anew has all slots, unless they are, too.
         slots = 1 if kind == "requests" and not self._is_open else self._options.concurrency
-        scope = self._throttle.scope(self.scope(kind))
         if not is_sliding:
-            scope.configure(rate={"limit": capacity, "per": per, "burst": burst}, concurrency=slots)
+            rate = {"limit": capacity, "per": per, "burst": burst}
+            self._configure(kind, rate=rate, concurrency=slots)
             return
         # What left a moment later may arrive a moment earlier.
         quota: list[Any] = [{"limit": burst, "window": per + _SKEW, "strict": True}]
         if is_minute:
             most = max(1, math.floor(limit / 6))
             quota.append({"limit": most, "window": per / 6 + _SKEW, "strict": True})
-        scope.configure(quota=quota, concurrency=slots)
+        self._configure(kind, quota=quota, concurrency=slots)
 
     def _estimate(self, asked: Asked) -> float:
         return (asked.characters if self._rules.is_by_characters else asked.size) / 4

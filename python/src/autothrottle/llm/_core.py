@@ -24,7 +24,7 @@ from .._hooks import ScopeBackoff
 from .._outcome import NOTHING, Outcome, failure_of
 from .._permit import Permit
 from .._requests import current_options, wait_of
-from ..errors import ConfigError, Problem, ThrottleError
+from ..errors import ConfigError, Problem, RetryAfterTooLongError, ThrottleError
 from ._answer import Body, Refusal, refusal_of, told_by
 from ._budgets import NUMBERS, BudgetOptions, Budgets, Call
 from ._request import VENDORS, Asked, asked_of
@@ -99,6 +99,7 @@ class Core:
         own = current_options(what.options, 'extensions["throttle"]')
         retry = options.get("retry", {"limit": 5})
         most = retry["limit"] if retry and what.body is not None else 0
+        longest = (retry or {}).get("max_retry_after", throttle._settings.max_retry_after)
         delay = 0.0
         for attempt in range(most + 1):
             with throttle._desk.lock:
@@ -106,7 +107,7 @@ class Core:
             scopes = {asked.host: 1.0, **({f"{account}#other": 1.0} if plan is None else plan.scopes)}
             # What was refused is older than what waits.
             priority = own.get("priority", 0) + (1 if attempt else 0)
-            permit = await throttle._enter(None, scopes, wait_of(priority, 1, delay, own.get("timeout")))
+            permit = await throttle._enter(what.url, scopes, wait_of(priority, 1, delay, own.get("timeout")))
             call = None
             with throttle._desk.lock:
                 if budgets is not None and plan is not None:
@@ -120,11 +121,12 @@ class Core:
                 raise
             latency = (throttle._clock.now() - sent_at) / NANOS
             status, headers = response.status_code, response.headers
-            with throttle._desk.lock:
-                if call is not None and budgets is not None:
-                    budgets.told(call, told_by(headers, VENDORS[asked.vendor]))
+            told = told_by(headers, VENDORS[asked.vendor])
             is_refused = status in _REFUSALS
             if not is_refused and headers.get("x-should-retry") != "true":
+                if call is not None and budgets is not None:
+                    with throttle._desk.lock:
+                        budgets.told(call, told)
                 self._answered(what, response, latency, permit, call, budgets)
                 return response, None
             self.stats.refused += is_refused
@@ -134,9 +136,16 @@ class Core:
                 content = b""
             text = content[:64_000].decode("utf-8", "replace")
             refusal = refusal_of(status, headers, text, asked.vendor == "anthropic")
-            self._refused(status, latency, refusal, permit, call, budgets, f"{account}#other")
+            if call is not None and budgets is not None:
+                is_limit = status == 429 and not refusal.is_final
+                with throttle._desk.lock:
+                    budgets.told(call, told, (refusal.wait or 0) if is_limit else None)
+                    budgets.refused(call, refusal.kind if is_limit else None, refusal.wait)
+            self._refused(status, latency, refusal, permit, budgets, f"{account}#other")
             if refusal.is_final or attempt == most:
                 return response, content
+            if refusal.wait is not None and refusal.wait > longest:
+                raise RetryAfterTooLongError(refusal.wait, longest, response)
             delay = min(8.0, 0.5 * 2**attempt) if refusal.wait is None else refusal.wait
         raise AssertionError("each attempt ends")
 
@@ -186,17 +195,19 @@ class Core:
             with lock:
                 is_estimated = kept.ended(known, body, is_whole)
             if not is_whole:
-                self._say("cut", "stream-cut", known.asked, "broke off, and what was read of it is charged")
+                self.stats.cut += 1
+                # Who stops reading, or is cancelled, knows it.
+                is_left = not is_read if error is None else failure_of(error) is None
+                if body.is_broken or not is_left:
+                    self._say("stream-cut", known.asked, "broke off, and what was read of it is charged")
             elif is_estimated and kept.needs_usage:
-                text = (
-                    'told no usage, so it is estimated (stream_options={"include_usage": True} asks for it)'
-                )
-                self._say("estimated", "usage-estimated", known.asked, text)
+                self.stats.estimated += 1
+                remedy = 'stream_options={"include_usage": True} asks for it'
+                self._say("usage-estimated", known.asked, f"told no usage, so it is estimated ({remedy})")
 
         _watch(response, hear, end)
 
-    def _say(self, counter: str, code: str, asked: Asked, text: str) -> None:
-        setattr(self.stats, counter, getattr(self.stats, counter) + 1)
+    def _say(self, code: str, asked: Asked, text: str) -> None:
         self._throttle._desk.warn(code, f"an answer of {asked.model} at {asked.host} {text}")
 
     def _refused(
@@ -205,16 +216,11 @@ class Core:
         latency: float,
         refusal: Refusal,
         permit: Permit,
-        call: Call | None,
         budgets: Budgets | None,
         other: str,
     ) -> None:
         """The model's scopes know of it, or the host's where the whole server is overloaded."""
         is_final = refusal.is_final
-        if call is not None and budgets is not None:
-            kind = refusal.kind if status == 429 and not is_final else None
-            with self._throttle._desk.lock:
-                budgets.refused(call, kind, refusal.wait)
         whose = other if budgets is None else budgets.scope("requests")
         whose = whose if status == 429 else permit.scopes[0]
         # A bucket that is known refills as we know: no pace has to be found.
@@ -280,7 +286,8 @@ class Core:
         self._prepared.add(scope)
         # An overloaded server wants a pause, not a pace of a request a second.
         backoff = {"min_delay": 0.1, "window": 10}
-        self._throttle.scope(scope).configure(delay=0, concurrency=self._concurrency, backoff=backoff)
+        pausing = {"delay": 0, "concurrency": self._concurrency, "backoff": backoff}
+        self._throttle._desk.configure(scope, pausing, is_ours=True)
 
 
 def root_of(kind: type) -> str:
@@ -368,9 +375,21 @@ def _check(options: Mapping[str, Any]) -> None:
     want("output", output in (None, "learned", "max"), '"learned" or "max"', output)
     headroom = get("headroom", 0.98)
     want("headroom", _is_positive(headroom) and headroom <= 1, "above 0 to 1", headroom)
-    limit = retry.get("limit") if isinstance(retry, Mapping) else None
-    is_retry = retry is False or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0)
-    want("retry", is_retry, 'False or {"limit": n}', retry)
+    typed = retry if isinstance(retry, Mapping) else {}
+    want(
+        "retry",
+        retry is False or "limit" in typed,
+        'False or {"limit": n, "max_retry_after": seconds}',
+        retry,
+    )
+    for key, value in typed.items():
+        if key == "limit":
+            is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+            want("retry.limit", is_whole, "a whole number from 0", value)
+        elif key == "max_retry_after":
+            want("retry.max_retry_after", _is_span(value), "seconds from 0", value)
+        else:
+            want(f"retry.{key}", False, "one of limit, max_retry_after", value)
     limits = get("limits")
     want("limits", limits is None or isinstance(limits, Mapping), "a mapping of model to limits", limits)
     for model, each in limits.items() if isinstance(limits, Mapping) else ():
@@ -390,6 +409,10 @@ def _check(options: Mapping[str, Any]) -> None:
                 want(at, False, f"one of {', '.join(_LIMIT_KEYS)}", value)
     if problems:
         raise ConfigError(problems)
+
+
+def _is_span(value: object) -> bool:
+    return value == 0 or _is_positive(value)
 
 
 def _is_positive(value: object) -> bool:
