@@ -32,7 +32,7 @@ export async function slowWay(port, { least = 15, more = 20 } = {}) {
 
 /**
  * A way that breaks: `cut(ms)` ends all connections and refuses others for that long; `hollow()` leaves those
- * open that have subscribed, and carries no more messages by them.
+ * open that have subscribed, and carries no more messages by them; `hollow('commands')` the others.
  */
 export async function openWay(port) {
   const pairs = new Set()
@@ -70,8 +70,8 @@ export async function openWay(port) {
       cutUntil = performance.now() + ms
       end()
     },
-    hollow() {
-      for (const pair of pairs) pair.isHollow = pair.hears
+    hollow(which = 'messages') {
+      for (const pair of pairs) pair.isHollow = pair.hears === (which === 'messages')
     },
     stop() {
       end()

@@ -62,7 +62,7 @@ type Effect =
   | readonly [what: 3, frame: Uint8Array]
   | readonly [what: 4, epoch: number, id: string, frame: Uint8Array]
   | readonly [what: 5, epoch: number, frame: Uint8Array]
-  | readonly [what: 6]
+  | readonly [what: 6, speaks: boolean]
   | readonly [what: 7, ticket: Ticket, refusal: Refusal]
   | readonly [what: 8, notice: Notice]
   | readonly [what: 9, code: WarningEvent['code'], message: string]
@@ -368,7 +368,7 @@ export class SharedHost implements Host {
     if (effect[0] === 3) transport.toLeader(effect[1])
     if (effect[0] === 4) transport.toMember(effect[1], effect[2], effect[3])
     if (effect[0] === 5) transport.toAll(effect[1], effect[2])
-    if (effect[0] === 6) transport.reconnect()
+    if (effect[0] === 6) transport.reconnect(effect[1])
   }
 
   /** The transport, open. */

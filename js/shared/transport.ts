@@ -68,8 +68,11 @@ export interface Transport {
   toMember(epoch: number, id: string, frame: Uint8Array): void
   /** To all, under the epoch, this process too. */
   toAll(epoch: number, frame: Uint8Array): void
-  /** The connection that listens carries no message: it is made anew. */
-  reconnect(): void
+  /**
+   * A connection is open and carries no message: it is made anew. `speaks`: the one of commands, not the one
+   * that listens.
+   */
+  reconnect(speaks: boolean): void
   /**
    * Whether each live process learns at once of a new leader. Then a silent one has ended, and its slots are
    * free as soon as the leader begins; else they are kept for two leases. A process may end with its turn, so

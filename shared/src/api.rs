@@ -225,8 +225,11 @@ pub enum Effect {
         /// What.
         bytes: Vec<u8>,
     },
-    /// Make the connection that hears anew: it is open and carries no frame.
-    Reconnect,
+    /// Make a connection anew: it is open and carries no frame.
+    Reconnect {
+        /// The one that carries what this process says and asks, not the one by which it hears.
+        speaks: bool,
+    },
     /// This request is over: it will never be sent.
     Fail {
         /// The request, which is forgotten.
@@ -304,8 +307,11 @@ pub enum Warning {
     },
     /// The way is open again.
     Online,
-    /// The connection that hears is open and carries no frame: it is made anew.
-    Deaf,
+    /// A connection is open and carries no frame: it is made anew.
+    Deaf {
+        /// The one that carries what this process says and asks, not the one by which it hears.
+        speaks: bool,
+    },
     /// A group has as many members as there may be: another one is not served. At most once a minute.
     Crowded,
 }

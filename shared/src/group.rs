@@ -195,7 +195,9 @@ impl Shared {
                 }
                 next = next.min(lease - silent);
                 if self.now.since(self.way.replied_at) >= lease && self.member.epoch > 0 {
-                    self.reconnect();
+                    // Beats come, so this process hears: what it says does not arrive. If that was not it, the
+                    // other connection is next.
+                    self.reconnect(!self.way.spoke_anew);
                     self.member.open();
                 }
             } else {
@@ -203,7 +205,7 @@ impl Shared {
                 next = part(lease, 10);
                 // A lease lasts as long after its holder's last word: before that, to be refused is right.
                 if self.way.was_refused && silent.micros() >= 2 * lease.micros() {
-                    self.reconnect();
+                    self.reconnect(false);
                 }
             }
         }
@@ -235,7 +237,7 @@ impl Shared {
 
     /// Once in a lease at most, and not by the first look: what a busy machine has not read yet is no
     /// silence.
-    pub(crate) fn reconnect(&mut self) {
+    pub(crate) fn reconnect(&mut self, speaks: bool) {
         let (now, lease) = (self.now, self.lease_span());
         let doubted = self.way.doubted.filter(|(_, last)| now.since(*last) <= part(lease, 2));
         let (first, _) = doubted.unwrap_or((now, now));
@@ -246,8 +248,9 @@ impl Shared {
         if self.way.reconnected_at.is_none_or(|at| self.now.since(at) >= lease) {
             self.way.reconnected_at = Some(self.now);
             self.member.clock.forget();
-            self.out.push_back(Effect::Reconnect);
-            self.warn(Warning::Deaf);
+            self.way.spoke_anew = speaks;
+            self.out.push_back(Effect::Reconnect { speaks });
+            self.warn(Warning::Deaf { speaks });
         }
     }
 
@@ -264,7 +267,7 @@ impl Shared {
             self.way.deaf_until = Some(now + span + span);
             self.step_down();
         } else if silent >= span {
-            self.reconnect();
+            self.reconnect(false);
         }
     }
 
@@ -422,6 +425,15 @@ impl Shared {
         }
         if !is_ours && self.take_renewal(op).is_none() {
             return;
+        }
+        let (now, lease) = (self.now, self.lease_span());
+        if is_ours
+            && matches!(cause, Cause::Timeout)
+            && self.way.reconnected_at.is_none_or(|at| now.since(at) >= lease)
+        {
+            // The store is away, or this connection to it is open and carries nothing: nothing tells which.
+            self.way.reconnected_at = Some(now);
+            self.out.push_back(Effect::Reconnect { speaks: true });
         }
         // What was measured meanwhile is of a broken way.
         self.member.clock.forget();

@@ -94,6 +94,8 @@ pub(crate) struct Way {
     pub competing: Option<(Op, Instant)>,
     pub was_refused: bool,
     pub reconnected_at: Option<Instant>,
+    /// The connection that was made anew last is the one that speaks.
+    pub spoke_anew: bool,
     /// The connection that hears seems to carry no frame: the first and the last look that said so.
     pub doubted: Option<(Instant, Instant)>,
     /// This process hears no frame, so it does not compete before.
@@ -150,6 +152,7 @@ impl Shared {
                 competing: None,
                 was_refused: false,
                 reconnected_at: None,
+                spoke_anew: false,
                 doubted: None,
                 deaf_until: None,
                 cause: String::new(),

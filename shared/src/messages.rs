@@ -14,7 +14,7 @@ impl Warning {
             Self::Options { .. } => "shared-options",
             Self::Offline { .. } => "shared-offline",
             Self::Online => "shared-online",
-            Self::Deaf => "shared-deaf",
+            Self::Deaf { .. } => "shared-deaf",
             Self::Crowded => "shared-crowded",
         }
     }
@@ -55,7 +55,16 @@ impl Warning {
                 format!("the connection to the group is broken ({why}): this process {does}")
             }
             Self::Online => "the connection to the group is back".into(),
-            Self::Deaf => "a connection to the group is open and carries no message: it is made anew".into(),
+            Self::Deaf { speaks: true } => {
+                "the connection that carries this process's commands to the group is open and answers nothing: \
+                 another one is made in its place"
+                    .into()
+            }
+            Self::Deaf { speaks: false } => {
+                "the connection by which this process hears the group is open and carries no message: it is \
+                 made anew"
+                    .into()
+            }
             Self::Crowded => {
                 "the group has as many processes as it may have: another one is not served".into()
             }

@@ -10,7 +10,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { slowWay } from '../../benches/shared/proxy.mjs'
+import { openWay, slowWay } from '../../benches/shared/proxy.mjs'
 import { isAll } from '../required.mjs'
 import { member, sharesWithRust, startSite, stopAll, until } from './processes.mjs'
 import { freePort, RedisServer, SERVERS, Sentinel } from './server.mjs'
@@ -210,6 +210,27 @@ else {
     client.disconnect()
     way.stop()
   })
+
+  for (const kind of ['ioredis', 'node-redis'])
+    test(`${kind}: a connection of commands that answers nothing is replaced, and the warning names it`, async () => {
+      const way = await openWay(store.port)
+      const [writer, member] = [await CLIENTS[kind](store.port), await CLIENTS[kind](way.port)]
+      const options = { delay: 0, quota: { limit: 1e6, window: 60_000 } }
+      const open = (client) => createThrottle({ defaults: options, shared: redis(client, { name: kind }) })
+      const page = (throttle) => throttle.run('https://a.example/', () => ({ status: 200 }))
+      const throttles = [open(writer), open(member)]
+      await page(throttles[0])
+      await page(throttles[1])
+      const codes = []
+      throttles[1].addEventListener('warning', ({ code, message }) => codes.push(`${code}: ${message}`))
+      way.hollow('commands')
+      assert.deepEqual(await page(throttles[1]), { status: 200 })
+      assert.match(codes.join(), /carries this process's commands/)
+      await Promise.all(throttles.map((throttle) => throttle[Symbol.asyncDispose]()))
+      writer.destroy?.() ?? writer.disconnect()
+      member.destroy?.() ?? member.disconnect()
+      way.stop()
+    })
 
   test('offline: fail rejects what waits when the store is gone', async () => {
     const other = await new RedisServer(await freePort()).start()

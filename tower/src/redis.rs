@@ -116,7 +116,11 @@ impl Way {
                         Ok(Heard::Released(op))
                     });
                 }
-                Effect::Reconnect => self.spawn(tell, Store::reconnect),
+                // The next command makes another one.
+                Effect::Reconnect { speaks: true } => self.spawn(tell, |store, _| async move {
+                    store.connection.lock().await.take();
+                }),
+                Effect::Reconnect { speaks: false } => self.spawn(tell, Store::reconnect),
                 _ => {}
             }
         }

@@ -35,7 +35,6 @@ use crate::{
     way::{By, Way},
 };
 
-
 /// Says when a request may leave. Cheap to clone: all clones are one throttle.
 #[derive(Clone)]
 pub struct Throttle(pub(crate) Arc<Shared>);

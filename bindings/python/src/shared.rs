@@ -353,7 +353,7 @@ fn written(py: Python<'_>, effect: Effect) -> PyResult<Bound<'_, PyTuple>> {
             ("member", epoch, to.to_string(), bytes(frame)).into_pyobject(py)
         }
         Effect::ToAll { epoch, bytes: frame } => ("all", epoch, bytes(frame)).into_pyobject(py),
-        Effect::Reconnect => ("reconnect",).into_pyobject(py),
+        Effect::Reconnect { speaks } => ("reconnect", speaks).into_pyobject(py),
         Effect::Fail { ticket, why } => {
             ("fail", ticket, value::object(py, &Value::from(&why))?).into_pyobject(py)
         }

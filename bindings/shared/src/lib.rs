@@ -386,7 +386,7 @@ fn effect(effect: Effect) -> JsValue {
             vec![number(4), number(epoch), JsValue::from_str(&to.to_string()), bytes(&frame)]
         }
         Effect::ToAll { epoch, bytes: frame } => vec![number(5), number(epoch), bytes(&frame)],
-        Effect::Reconnect => vec![number(6)],
+        Effect::Reconnect { speaks } => vec![number(6), JsValue::from_bool(speaks)],
         Effect::Fail { ticket, why } => vec![number(7), number(ticket), js(&Value::from(&why))],
         Effect::Notice(notice) => vec![number(8), js(&notice)],
         Effect::Warn(warning) => {

@@ -34,6 +34,10 @@ export interface Store {
   publish(channel: string, frame: Uint8Array): Promise<number>
   readonly isCluster: boolean
   subscriber(): Promise<Subscriber>
+  /** Another connection for commands, in place of the client's, which answers nothing. */
+  reconnect(): void
+  /** Closes a connection that was made here for commands. The client is its owner's. */
+  close(): void
 }
 
 /** What is asked of a client or of its connection, in the words of both families. */
@@ -76,6 +80,8 @@ class ClientStore implements Store {
   readonly #client: Client
   /** Whether it speaks as node-redis does. */
   readonly #isNode: boolean
+  /** In place of the client, where that answered nothing. */
+  #own: Promise<Client> | undefined
 
   constructor(client: Client, isNode: boolean) {
     this.#client = client
@@ -84,13 +90,45 @@ class ClientStore implements Store {
   }
 
   run(script: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
-    return this.#isNode
-      ? this.#client.eval(script, { keys: [...keys], arguments: [...args] })
-      : this.#client.eval(script, keys.length, ...keys, ...args)
+    return this.#ask((client) =>
+      this.#isNode
+        ? client.eval(script, { keys: [...keys], arguments: [...args] })
+        : client.eval(script, keys.length, ...keys, ...args),
+    )
   }
 
   publish(channel: string, frame: Uint8Array): Promise<number> {
-    return this.#client.publish(channel, frame)
+    return this.#ask((client) => client.publish(channel, frame))
+  }
+
+  reconnect(): void {
+    this.close()
+    const own = this.#connected(this.#client.duplicate())
+    this.#own = own
+    own.catch(() => {
+      if (this.#own === own) this.#own = undefined
+    })
+  }
+
+  close(): void {
+    this.#own?.then(end, () => {})
+    this.#own = undefined
+  }
+
+  #ask<T>(ask: (client: Client) => Promise<T>): Promise<T> {
+    return this.#own ? this.#own.then(ask) : ask(this.#client)
+  }
+
+  /** A connection that is made here. It keeps no process alive, after a reconnection neither. */
+  async #connected(connection: Client): Promise<Client> {
+    const unref = () => (this.#isNode ? connection : connection.stream)?.unref?.()
+    connection.on('error', () => {})
+    connection.on('ready', unref)
+    if (this.#isNode) {
+      await connection.connect()
+      unref()
+    }
+    return connection
   }
 
   async subscriber(): Promise<Subscriber> {
@@ -102,16 +140,9 @@ class ClientStore implements Store {
     const ears = new Map<string, (frame: Uint8Array) => void>()
     const hear: Ear = (frame, channel) => ears.get(String(channel))?.(frame)
     const heard: [] | [Ear, true] = isNode ? [hear, true] : []
-    // It keeps no process alive, after a reconnection neither.
-    const unref = () => (isNode ? connection : connection.stream)?.unref?.()
-    connection.on('error', () => {})
-    connection.on('ready', unref)
     for (const event of ['messageBuffer', 'smessageBuffer'])
       connection.on(event, (channel, frame) => hear(frame!, channel!))
-    if (isNode) {
-      await connection.connect()
-      unref()
-    }
+    await this.#connected(connection)
     const subscriber = {
       isSharded: this.isCluster && (connection.shardedSubscribers ?? connection.sSubscribe) !== undefined,
       async subscribe(channel: string, hear: (frame: Uint8Array) => void) {
@@ -131,8 +162,13 @@ class ClientStore implements Store {
         if (subscriber.isSharded)
           await (isNode ? connection.sUnsubscribe!(channel) : connection.sunsubscribe!(channel))
       },
-      close: () => void (connection.destroy ? connection.destroy() : connection.disconnect()),
+      close: () => end(connection),
     }
     return subscriber
   }
+}
+
+function end(connection: Client): void {
+  if (connection.destroy) connection.destroy()
+  else connection.disconnect()
 }

@@ -7,7 +7,8 @@
  *    learns so, and what it said did not leave.
  *
  * The trap is a connection that is open and carries no message, as after a firewall forgot it. What a leader
- * says comes back by its own subscription: so it finds that out, and asks for another one.
+ * says comes back by its own subscription, and a member that hears beats and no answers knows that its
+ * commands are lost: the machine says which connection is to be made anew.
  */
 import { ConfigError } from '../../base/errors.js'
 import { afterTurn, type Lease, type Peer, type Transport } from '../transport.js'
@@ -107,7 +108,8 @@ export class RedisTransport implements Transport {
     this.#say(epoch, 'all', frame)
   }
 
-  reconnect(): void {
+  reconnect(speaks: boolean): void {
+    if (speaks) return this.#store.reconnect()
     const ready = this.#ready
     this.#ready = undefined
     ready?.then((subscriber) => subscriber.close()).catch(() => {})
@@ -138,6 +140,7 @@ export class RedisTransport implements Transport {
       () => {},
     )
     await released?.catch(() => {})
+    this.#store.close()
   }
 
   /** Whatever is said in one turn of the event loop is one script. */

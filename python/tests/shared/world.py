@@ -232,7 +232,7 @@ class Way:
     def to_all(self, epoch: int, frame: bytes) -> None:
         self._send(lambda _: True, frame, epoch)
 
-    def reconnect(self) -> None:
+    def reconnect(self, speaks: bool) -> None:
         if self.process.peer is not None:
             self.process.peer.opened()
 

@@ -145,7 +145,7 @@ impl Group {
                     tell(to, News::Frame(bytes.clone()));
                 }
             }
-            Effect::Reconnect => self.reconnected += 1,
+            Effect::Reconnect { .. } => self.reconnected += 1,
             Effect::Fail { why, .. } => self.failed.push((of, why)),
             Effect::Warn(warning) => self.warned.entry(of).or_default().push(warning),
             Effect::Notice(_) | Effect::Moved => {}

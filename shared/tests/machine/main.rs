@@ -601,7 +601,7 @@ fn a_leader_that_does_not_hear_itself_asks_for_another_connection_and_then_steps
         group.news.retain(|(_, _, news)| !matches!(news, News::Frame(_)));
     }
     assert!(group.reconnected > 0);
-    assert!(group.warned[&0].contains(&Warning::Deaf));
+    assert!(group.warned[&0].contains(&Warning::Deaf { speaks: false }));
     let end = group.now + 1_500_000;
     while group.now < end {
         group.run(WAY, 0);

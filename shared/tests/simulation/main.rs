@@ -56,6 +56,22 @@ fn kills_lose_nothing() {
     }
 }
 
+/// A firewall forgot the connection of commands, and only that one: beats come, and nothing that this process
+/// says arrives.
+#[test]
+fn a_process_whose_commands_are_lost_connects_anew_for_them_and_is_served() {
+    for seed in 0..20 {
+        let mut settings = Settings::calm(seed, 2 + seed % 4);
+        settings.faults = vec![(10_100_000 + seed * 33_000, Fault::Mute, 0)];
+        let played = play(&settings);
+        assert_eq!(played.problems, Vec::<String>::new(), "{settings:?}");
+        assert!(played.world.seen["reconnect"] > 0);
+        for process in &played.world.processes {
+            assert!(!process.asks.is_hollow, "{settings:?}");
+        }
+    }
+}
+
 /// What a thousand seeds must have seen: each fault, on a leader and on a member where that differs; each
 /// warning; and each way in which a frame does not arrive.
 const SEEN: &[&str] = &[

@@ -48,6 +48,8 @@ pub enum Fault {
     Stall,
     Deaf,
     Dumb,
+    /// What it asks and says is lost until it connects anew for that.
+    Mute,
     CutOff,
     Held,
     Moving,
@@ -383,6 +385,7 @@ impl Player<'_> {
             (Fault::Stop, _) => "stop",
             (Fault::Deaf, _) => "deaf member",
             (Fault::Dumb, _) => "dumb",
+            (Fault::Mute, _) => "mute",
             (Fault::CutOff, _) => "cut",
             (Fault::Sleep, _) => "sleep",
             (Fault::Kill, _) => "kill",
@@ -429,6 +432,11 @@ impl Player<'_> {
                 world.processes[of].hears.is_hollow = true;
                 let process = &mut world.processes[of];
                 process.away.push((now, until + LEASE));
+            }
+            Fault::Mute if !world.is_socket => {
+                let process = &mut world.processes[of];
+                process.asks.is_hollow = true;
+                process.away.push((now, until + 3 * LEASE));
             }
             Fault::Dumb if !world.is_socket => {
                 let process = &mut world.processes[of];

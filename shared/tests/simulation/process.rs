@@ -328,12 +328,13 @@ impl Process {
             Effect::ToAll { epoch, bytes } => {
                 Self::says(world, of, &Said::ToAll { epoch, bytes: bytes.into() });
             }
-            Effect::Reconnect => {
+            Effect::Reconnect { speaks } => {
                 world.count("reconnect");
                 world.note(|| format!("p{of} connects anew"));
                 let now = world.now;
                 let process = &mut world.processes[of];
-                process.hears.is_hollow = false;
+                let way = if speaks { &mut process.asks } else { &mut process.hears };
+                way.is_hollow = false;
                 let back = now.max(process.hears.cut_until) + 2 * process.asks.least + 1;
                 world.at(back, Event::Hear { of, heard: Heard::Opened });
             }
@@ -421,7 +422,7 @@ fn word_of(warning: &Warning) -> &'static str {
         Warning::Options { .. } => "options",
         Warning::Offline { .. } => "offline",
         Warning::Online => "online",
-        Warning::Deaf => "deaf",
+        Warning::Deaf { .. } => "deaf",
         Warning::Crowded => "crowded",
     }
 }

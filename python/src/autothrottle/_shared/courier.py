@@ -74,6 +74,9 @@ class Courier(Protocol):
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
         """Hears channels; ``ready`` when it does."""
 
+    def reconnect(self) -> None:
+        """Sends by another connection: the one before answers nothing. What it was asked is lost."""
+
     def close(self) -> Leaving:
         """Takes in no more messages; what was taken in is still sent."""
 
@@ -130,10 +133,22 @@ class ThreadCourier:
         self._scheduler = scheduler
         self._owns_client = owns_client
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._sender = threading.Thread(target=self._send_all, name="autothrottle-redis", daemon=True)
+        self._sender = self._made()
 
     def open(self) -> None:
         self._sender.start()
+
+    def reconnect(self) -> None:
+        # The thread that waits for an answer has the old connection until the system gives it up, so another
+        # thread finds another connection in the client's pool.
+        self._jobs.put(None)
+        self._jobs = queue.SimpleQueue()
+        self._sender = self._made()
+        self._sender.start()
+
+    def _made(self) -> threading.Thread:
+        arguments = (self._jobs,)
+        return threading.Thread(target=self._send_all, args=arguments, name="autothrottle-redis", daemon=True)
 
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         self._jobs.put((command, answer))
@@ -145,18 +160,18 @@ class ThreadCourier:
         self._jobs.put(None)
         return _ThreadLeaving(self._sender)
 
-    def _send_all(self) -> None:
+    def _send_all(self, waiting: queue.SimpleQueue[_Job | None]) -> None:
         is_open = True
         while is_open:
-            batch = [self._jobs.get()]
-            while len(batch) < _MOST_AT_ONCE and not self._jobs.empty():
-                batch.append(self._jobs.get())
+            batch = [waiting.get()]
+            while len(batch) < _MOST_AT_ONCE and not waiting.empty():
+                batch.append(waiting.get())
             is_open = None not in batch
             # What came too late is asked anew by its caller.
             jobs = [job for job in batch if job is not None and not job[1].is_over]
             if jobs:
                 self._scheduler.post(_delivery(jobs, self._carry(jobs)))
-        if self._owns_client:
+        if self._owns_client and waiting is self._jobs:
             with contextlib.suppress(Exception):
                 self._client.close()
 
@@ -251,6 +266,12 @@ class LoopCourier:
 
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
         return _LoopEars(self._client, channels, heard, ready)
+
+    def reconnect(self) -> None:
+        # redis-py closes the connection of a task that is cancelled, so the next one finds another.
+        if self._sender is not None:
+            self._sender.cancel()
+            self.open()
 
     def close(self) -> Leaving:
         self._jobs.put_nowait(None)

@@ -335,7 +335,7 @@ class SharedHost:
         elif what == "all":
             transport.to_all(*of)
         elif what == "reconnect":
-            transport.reconnect()
+            transport.reconnect(*of)
 
     def _elected(self, now: int, op: int, lease: Lease | None) -> None:
         if lease is None:

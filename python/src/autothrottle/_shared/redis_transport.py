@@ -101,7 +101,10 @@ class RedisTransport:
     def to_all(self, epoch: int, frame: bytes) -> None:
         self._say(epoch, f"{self._prefix}all", frame)
 
-    def reconnect(self) -> None:
+    def reconnect(self, speaks: bool) -> None:
+        if speaks:
+            self._courier.reconnect()
+            return
         is_leader = self._leader_ears is not None
         self._deafen()
 

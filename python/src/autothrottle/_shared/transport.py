@@ -132,8 +132,10 @@ class Transport(Protocol):
     def to_all(self, epoch: int, frame: bytes) -> None:
         """To all, this process too, under the epoch."""
 
-    def reconnect(self) -> None:
-        """The connection that listens carries no message: it is made anew."""
+    def reconnect(self, speaks: bool) -> None:
+        """A connection is open and carries no message: it is made anew. ``speaks``: the one of commands, not
+        the one that listens.
+        """
 
     def close(self) -> Leaving:
         """Ends, when all was said. No message is taken afterwards."""
