@@ -431,7 +431,7 @@ impl Shared {
             && matches!(cause, Cause::Timeout)
             && self.way.reconnected_at.is_none_or(|at| now.since(at) >= lease)
         {
-            // The store is away, or this connection to it is open and carries nothing: nothing tells which.
+            // The store is away, or this connection to it is open and carries no message. No sign tells which.
             self.way.reconnected_at = Some(now);
             self.out.push_back(Effect::Reconnect { speaks: true });
         }

@@ -34,7 +34,7 @@ export interface Store {
   publish(channel: string, frame: Uint8Array): Promise<number>
   readonly isCluster: boolean
   subscriber(): Promise<Subscriber>
-  /** Another connection for commands, in place of the client's, which answers nothing. */
+  /** Another connection for commands, in place of the client's, which gives no answer. */
   reconnect(): void
   /** Closes a connection that was made here for commands. The client is its owner's. */
   close(): void
@@ -80,7 +80,7 @@ class ClientStore implements Store {
   readonly #client: Client
   /** Whether it speaks as node-redis does. */
   readonly #isNode: boolean
-  /** In place of the client, where that answered nothing. */
+  /** In place of the client, where that gave no answer. */
   #own: Promise<Client> | undefined
 
   constructor(client: Client, isNode: boolean) {

@@ -109,7 +109,10 @@ export class RedisTransport implements Transport {
   }
 
   reconnect(speaks: boolean): void {
-    if (speaks) return this.#store.reconnect()
+    if (speaks) {
+      this.#store.reconnect()
+      return
+    }
     const ready = this.#ready
     this.#ready = undefined
     ready?.then((subscriber) => subscriber.close()).catch(() => {})

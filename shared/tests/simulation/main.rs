@@ -56,8 +56,8 @@ fn kills_lose_nothing() {
     }
 }
 
-/// A firewall forgot the connection of commands, and only that one: beats come, and nothing that this process
-/// says arrives.
+/// A firewall forgot the connection of commands, and only that one: beats come, and no frame of this process
+/// arrives.
 #[test]
 fn a_process_whose_commands_are_lost_connects_anew_for_them_and_is_served() {
     for seed in 0..20 {

@@ -75,7 +75,7 @@ class Courier(Protocol):
         """Hears channels; ``ready`` when it does."""
 
     def reconnect(self) -> None:
-        """Sends by another connection: the one before answers nothing. What it was asked is lost."""
+        """Sends by another connection: the one before gives no answer. What it was asked is lost."""
 
     def close(self) -> Leaving:
         """Takes in no more messages; what was taken in is still sent."""
@@ -139,8 +139,8 @@ class ThreadCourier:
         self._sender.start()
 
     def reconnect(self) -> None:
-        # The thread that waits for an answer has the old connection until the system gives it up, so another
-        # thread finds another connection in the client's pool.
+        # The thread that waits for an answer keeps the old connection until the system gives it up. So a
+        # new thread finds another one in the client's pool.
         self._jobs.put(None)
         self._jobs = queue.SimpleQueue()
         self._sender = self._made()
