@@ -38,6 +38,13 @@ function productsOf(userAgent: string): Set<string> {
   return new Set(products.length > 1 ? products.filter((name) => name !== 'mozilla') : products)
 }
 
+/** A name of a group without its version or its `*`, in time that grows as the name does. */
+function token(name: string): string {
+  let end = name.indexOf('/') < 0 ? name.length : name.indexOf('/')
+  while (end > 0 && name[end - 1] === '*') end--
+  return name.slice(0, end).trimEnd()
+}
+
 /**
  * Which URLs a robots.txt allows: what the file does not mention is allowed. `userAgent` is a product
  * token or
@@ -54,7 +61,7 @@ export const rules: RobotsRules = (robotsUrl, text, userAgent) => {
   const lines = text.split(/\r\n|\r|\n/).map((line) => {
     const name = AGENT.exec(line)?.[1]?.trim().toLowerCase()
     if (name === undefined) return plain(line)
-    const isOurs = products.has(name.replace(/\s*(?:\/.*|\*+)$/, ''))
+    const isOurs = products.has(token(name))
     isNamed ||= isOurs
     return `User-agent: ${isOurs ? OURS : name === '*' ? name : 'other'}`
   })

@@ -10,6 +10,9 @@ import type { Values } from './usage.mjs'
 /** RFC 9309 §2.5: so much of it counts. */
 const MOST_BYTES = 512_000
 
+/** Whether the server is down, or counts what is asked: then the file is not known. */
+const isUnknown = (status: number) => status >= 500 || status === 429
+
 /** @returns whether all of the paths are allowed. */
 export async function robots([host, ...paths]: readonly string[], values: Values): Promise<boolean> {
   if (host === undefined) throw new UsageError('robots: want a host or a URL')
@@ -29,9 +32,9 @@ export async function robots([host, ...paths]: readonly string[], values: Values
   })
   const text = (await response.text()).slice(0, MOST_BYTES)
   const isThere = response.ok
-  // RFC 9309 §2.3.1: without the file all is allowed; if the server fails, no URL is.
+  // RFC 9309 §2.3.1: without the file all is allowed; if the server does not tell, no URL is.
   const isAllowed = (path: string) =>
-    response.status < 500 && (!isThere || rules(url, text, userAgent)(new URL(path, at.origin).href))
+    !isUnknown(response.status) && (!isThere || rules(url, text, userAgent)(new URL(path, at.origin).href))
   const asked = at.pathname === '/' && at.search === '' ? paths : [at.pathname + at.search, ...paths]
   const answer = {
     url,
@@ -55,7 +58,7 @@ function inWords(answer: {
   paths: Record<string, boolean>
 }): string {
   const { url, status, userAgent, crawlDelayMs, sitemaps, paths } = answer
-  const missing = status >= 500 ? 'no URL may be fetched' : 'no rules'
+  const missing = isUnknown(status) ? 'no URL may be fetched' : 'no rules'
   const lines = [
     `${url}: ${status}${status >= 200 && status < 300 ? '' : `, ${missing}`}`,
     `for         ${userAgent}`,

@@ -5,7 +5,7 @@
  * |---|---|
  * | 2xx | what it says; kept for a day |
  * | 4xx | no rules |
- * | 5xx, no answer | no URL may be fetched: asked again after a minute |
+ * | 429, 5xx, no answer | the file before counts, else no URL is allowed; asked again after a minute |
  *
  * Redirects are followed where `fetch` gives them (with `redirects: 'throttle'` it does): five, to whatever
  * host, as the RFC says. Each hop is a request of its own, so a hook that looks at URLs before they are sent
@@ -43,9 +43,13 @@ interface Asking {
   tell(host: string, bytes: Uint8Array): void
 }
 
+type IsAllowed = (url: string) => boolean
+
 interface Known {
   until: number
-  isAllowed: Promise<(url: string) => boolean>
+  isAllowed: Promise<IsAllowed>
+  /** What the last file that was had says. */
+  before?: IsAllowed | undefined
 }
 
 /** What no robots.txt is asked about. */
@@ -80,7 +84,8 @@ export class Robots {
     const now = this.#asking.clock.now()
     let known = this.#known.get(url.origin)
     if (!known || known.until <= now) {
-      known = { until: Number.POSITIVE_INFINITY, isAllowed: this.#ask(url) }
+      const { before } = known ?? {}
+      known = { until: Number.POSITIVE_INFINITY, isAllowed: this.#ask(url, before), before }
       this.#known.delete(url.origin)
       this.#known.set(url.origin, known)
       const oldest = this.#known.keys().next()
@@ -96,10 +101,12 @@ export class Robots {
     for (const controller of this.#asked) controller.abort(reason)
   }
 
-  async #ask(url: URL): Promise<(url: string) => boolean> {
-    const expireIn = (ms: number) => {
+  async #ask(url: URL, before: IsAllowed | undefined): Promise<IsAllowed> {
+    const expireIn = (ms: number, says?: IsAllowed) => {
       const known = this.#known.get(url.origin)
-      if (known) known.until = this.#asking.clock.now() + ms
+      if (!known) return
+      known.until = this.#asking.clock.now() + ms
+      if (says) known.before = says
     }
     const { userAgent, rules } = this.#options
     const robotsUrl = `${url.origin}/robots.txt`
@@ -112,14 +119,16 @@ export class Robots {
     } catch (cause) {
       expireIn(MINUTE)
       controller.abort(cause)
+      if (before) return before
       if (cause instanceof DisallowedError) throw cause
       throw new DisallowedError(`robots.txt of ${url.host} could not be had`, true, { cause })
     } finally {
       this.#asked.delete(controller)
     }
-    expireIn(DAY)
+    const isAllowed = rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
+    expireIn(DAY, isAllowed)
     this.#asking.tell(url.host, bytes)
-    return rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
+    return isAllowed
   }
 
   /** What the file says. A body that breaks off is asked for again, as a request that fails is. */
@@ -127,7 +136,7 @@ export class Robots {
     for (let left = this.#asking.retries; ; left--) {
       const response = await this.#follow(robotsUrl, init)
       if (!response.ok) discard(response)
-      if (response.status >= 500)
+      if (response.status >= 500 || response.status === 429)
         throw new DisallowedError(`robots.txt of ${new URL(robotsUrl).host}: status ${response.status}`, true)
       if (!response.ok) return new Uint8Array()
       try {

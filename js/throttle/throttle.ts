@@ -149,7 +149,7 @@ export class Throttle extends ThrottleEventTarget {
         retries: settings.retry?.limit ?? 0,
         within: (call) => this.#runner.within(call),
         tell: (host, bytes) => {
-          if (!robots.rules && /^\s*disallow\s*:\s*\w*\//im.test(new TextDecoder().decode(bytes))) {
+          if (!robots.rules && /^[ \t]*disallow[ \t]*:[ \t]*[/*]/im.test(new TextDecoder().decode(bytes))) {
             const message = `Disallow in robots.txt of ${host} has no effect`
             const how = 'type rules of autothrottle/robots into robots'
             this.#desk.warnings.once('no-effect', `${message}: ${how}`, undefined, 'Disallow')

@@ -96,6 +96,23 @@ async def test_a_file_that_cannot_be_had_allows_no_url_for_a_minute(clock: FakeC
         assert answer.status_code == 200
 
 
+async def test_a_429_or_5xx_is_no_file_without_rules_and_the_one_before_counts(clock: FakeClock) -> None:
+    for status in (429, 500, 503):
+        file = httpx.Response(200, text="User-agent: *\nDisallow: /no\n")
+        site = Site(clock, httpx.Response(status), file, httpx.Response(status), httpx.Response(status), file)
+        client = client_of(clock, site, {**ROBOTS, "rules": rules})
+
+        async def tries(path: str, client: httpx.AsyncClient = client) -> Any:
+            (answer,) = await over(clock, client.get(f"https://a.example{path}"), seconds=120)
+            return answer.is_unavailable if isinstance(answer, DisallowedError) else answer.status_code
+
+        assert (await tries("/"), len(site.files)) == (True, 1), "nothing is known"
+        assert (await tries("/"), len(site.files)) == (200, 2)
+        await clock.advance(86_400)
+        assert (await tries("/"), await tries("/no"), len(site.files)) == (200, False, 4)
+        assert (await tries("/"), await tries("/no"), len(site.files)) == (200, False, 5)
+
+
 async def test_without_a_file_there_are_no_rules_and_redirects_are_followed(clock: FakeClock) -> None:
     (answer,) = await over(clock, client_of(clock, Site(clock, httpx.Response(404, text=TEXT))).get(PAGE))
     assert answer.status_code == 200

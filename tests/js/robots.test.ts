@@ -215,6 +215,31 @@ test('4xx means no rules; 5xx and no answer mean nothing may be fetched, and ask
   assert.equal((await again).status, 200)
 })
 
+test('a 429 or 5xx is no file without rules: the one before counts, and is asked for again', async () => {
+  for (const status of [429, 500, 503]) {
+    let isDown = true
+    const file = () => (isDown ? new Response('', { status }) : new Response('User-agent: *\nDisallow: /no'))
+    const { clock, calls, throttle } = make({ 'a.example': file }, { robots: { userAgent: 'foobot', rules } })
+    const asked = () => calls.filter(([url]) => url.endsWith('/robots.txt')).length
+    const tries = async (path: string) => {
+      const page = throttle.fetch(`https://a.example${path}`).then(
+        ({ status }) => status,
+        (error: DisallowedError) => error.isUnavailable,
+      )
+      await clock.advance(120_000)
+      return page
+    }
+    assert.deepEqual([await tries('/'), asked()], [true, 1], 'nothing is known')
+    isDown = false
+    assert.deepEqual([await tries('/'), asked()], [200, 2])
+    await clock.advance(86_400_000)
+    isDown = true
+    assert.deepEqual([await tries('/'), await tries('/no'), asked()], [200, false, 4], `${status}`)
+    isDown = false
+    assert.deepEqual([await tries('/'), await tries('/no'), asked()], [200, false, 5])
+  }
+})
+
 test('with rules from autothrottle/robots, what is disallowed is not sent', async () => {
   const { clock, calls, throttle } = make(
     { 'a.example': () => new Response(delayed) },
@@ -335,6 +360,32 @@ test('rules find the group of a whole User-Agent, and keep to the rows of RFC 93
   assert.equal(allows('User-agent: *\nDisallow: /c/baz', 'foobot', '/c/%62%61%7A'), false)
   assert.equal(allows('User-agent: *\nDisallow: /c/%62%61%7A', 'foobot', '/c/baz'), false)
   assert.equal(allows('User-agent: *\nDisallow: /a%2Fb', 'foobot', '/a/b'), true, 'a slash is another one')
+})
+
+/** Both took time that grows as the square: half an hour of the event loop for a file of newlines. */
+test('the longest robots.txt of what a pattern goes back over is read in one go', async () => {
+  const most = 512_000
+  const begin = (filler: string) => filler.repeat(most / filler.length - 100)
+  for (const filler of ['\n', ' ', '\t', '\r\n', ' \n', 'disallow', 'disallow\n', 'disallow:\n']) {
+    const text = `${begin(filler)}\nUser-agent: *\nDisallow: /private`
+    const { clock, throttle, warnings } = make(
+      { 'a.example': () => new Response(text) },
+      { robots: { userAgent: 'foobot' } },
+    )
+    const page = throttle.fetch('https://a.example/1')
+    await clock.advance(10_000)
+    assert.equal((await page).status, 200)
+    assert.match(String(warnings[0]?.message), /^Disallow in robots\.txt of a\.example has no effect/)
+  }
+  for (const [filler, end] of [
+    ['*', 'x'],
+    [' ', 'x'],
+    ['* ', 'x'],
+  ] as const) {
+    const text = `User-agent: foobot${begin(filler)}${end}\nDisallow: /\nUser-agent: *\nDisallow: /private`
+    const isAllowed = rules('https://a.example/robots.txt', text, 'foobot')
+    assert.deepEqual([isAllowed('https://a.example/'), isAllowed('https://a.example/private')], [true, false])
+  }
 })
 
 test('a Crawl-delay binds requests whose scopes do not name their host, too', async () => {

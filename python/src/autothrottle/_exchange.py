@@ -310,12 +310,14 @@ _MOST_REDIRECTS = 5
 class _Known:
     """What is known of one host."""
 
-    __slots__ = ("is_allowed", "lock", "until", "why")
+    __slots__ = ("is_allowed", "is_had", "lock", "until", "why")
 
     def __init__(self, lock: AbstractAsyncContextManager[Any]) -> None:
         self.lock = lock
         self.until = 0
         self.is_allowed: Callable[[str], bool] = lambda _: True
+        self.is_had = False
+        """Whether a file was had, which counts until the next one is."""
         self.why: BaseException | None = None
         """Why the file could not be had."""
 
@@ -327,7 +329,7 @@ class Robots:
     |---|---|
     | 2xx | what it says; kept for a day |
     | 4xx | no rules |
-    | 5xx, no answer | no URL of the host may be fetched: asked again after a minute |
+    | 429, 5xx, no answer | the file before counts, else no URL is allowed; asked again after a minute |
 
     Of many first requests to a host one asks, the others wait.
     """
@@ -371,9 +373,10 @@ class Robots:
         try:
             text = await self._follow(core, call, url)
         except Exception as error:
-            known.why, known.until = error, self._clock.now() + _MINUTE
+            known.why = None if known.is_had else error
+            known.until = self._clock.now() + _MINUTE
             return
-        known.why, known.until = None, self._clock.now() + _DAY
+        known.why, known.until, known.is_had = None, self._clock.now() + _DAY, True
         core.robots(url, text, user_agent=self._user_agent, max_delay=self._max_delay)
         if self._rules is not None:
             known.is_allowed = self._rules(url, text.decode("utf-8", "replace"), self._user_agent)
@@ -386,7 +389,7 @@ class Robots:
             try:
                 answer = answer_in(response)
                 status = answer.status if answer is not None else 0
-                if status >= 500:
+                if status >= 500 or status == 429:
                     raise OSError(f"{url} answered {status}")
                 if status in _REDIRECTS:
                     place = place_of(url, answer.headers if answer is not None else None)
