@@ -57,9 +57,9 @@ export interface LlmOptions {
   /** The share of each limit that is used, above 0 to 1. Default 0.98. */
   headroom?: number
   /**
-   * How often a call that is refused with 429, 503 or 529 is sent again. Default `{ limit: 5 }`. If the server
-   * asks for a wait of more than `maxRetryAfter` milliseconds, the call fails with a `RetryAfterTooLongError`.
-   * Default: the throttle's `retry.maxRetryAfter`, else 300,000.
+   * How often a call that is refused with 429, 503 or 529 is sent again. Default `{ limit: 5 }`. If the
+   * server asks for a wait of more than `maxRetryAfter` milliseconds, the call fails with a
+   * `RetryAfterTooLongError`. Default: the throttle's `retry.maxRetryAfter`, else 300,000.
    */
   retry?: false | { limit: number; maxRetryAfter?: number }
   /** Milliseconds from the send to the headers of the answer. Default 600,000. */
@@ -147,6 +147,8 @@ export function llmMiddleware(throttle: Throttle, options: LlmOptions = {}): Llm
 
 /** Refused before it was run, so it may be sent again whatever it was. */
 const REFUSALS = [429, 503, 529]
+/** The longest hold that is kept by default: a longer one would be a warning. */
+const DAY = 86_400_000
 /** Families that are known at a time. */
 const MOST = 10_000
 
@@ -288,7 +290,7 @@ class Llm {
       const backoff = !(isLimit && (isFinal || budgets.isKnown))
       permit.settle({
         ...outcome,
-        scopes: { [whose]: { backoff, ...(!isFinal && wait && { delay: wait }) } },
+        scopes: { [whose]: { backoff, ...(!isFinal && wait && { delay: Math.min(wait, DAY) }) } },
       })
       if (tries >= most || isFinal || wanted?.aborted) return final(response, text)
       if (wait !== undefined && wait > maxRetryAfter)

@@ -24,11 +24,12 @@ export async function setUp() {
     await step('wasm target', () => run('rustup', ['target', 'add', 'wasm32-unknown-unknown']))
 }
 
-/** The modules of the package: the engine, and with the engine inside the simulator and shared limits. */
+/** The engine; with it inside, the simulator and shared limits; and what reads language models. */
 const MODULES = [
   ['autothrottle', 'autothrottle-javascript', 'bindings/javascript'],
   ['simulator', 'autothrottle-simulator', 'bindings/simulator'],
   ['shared', 'autothrottle-shared-javascript', 'bindings/shared', 'shared/src'],
+  ['llm', 'autothrottle-llm-javascript', 'bindings/llm', 'crates/llm/src'],
 ]
 
 /** `withComponent`: it takes as long to compile as the rest, and only its own hosts ask for it. */
@@ -84,7 +85,7 @@ function writeNew(file, text) {
 function provenance() {
   const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
   const commit = capture('git', ['rev-parse', 'HEAD'])?.trim()
-  const sources = 'src reading shared/src bindings Cargo.lock Cargo.toml'.split(' ')
+  const sources = 'src reading shared/src crates bindings Cargo.lock Cargo.toml'.split(' ')
   const isChanged = capture('git', ['status', '--porcelain', ...sources]) !== ''
   const revision = commit ? commit + (isChanged ? '+' : '') : 'unknown'
   const hash = (name) =>

@@ -26,7 +26,7 @@ const dist = `${root}/dist`
 /** Entries that bring modules of WebAssembly, and which. */
 const BRINGING = {
   ...{ index: ['engine'], engine: ['engine'], undici: ['engine'] },
-  ...{ simulate: ['simulator'], local: ['shared'], redis: ['shared'] },
+  ...{ simulate: ['simulator'], local: ['shared'], redis: ['shared'], llm: ['llm'] },
 }
 /** No Worker has undici, or sockets of its machine. `simulate` is for our site; the package leaves it out. */
 const { undici: _, local: __, ...EDGE } = BRINGING
@@ -35,7 +35,7 @@ const { simulate: ___, ...NODES } = BRINGING
 /** Entries that are the same everywhere. */
 const PLAIN = [
   ...['slim', 'domains', 'robots', 'testing'],
-  ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry', 'presets', 'llm'],
+  ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry', 'presets'],
 ]
 const fileOf = (name) => `../../pkg/${name === 'engine' ? 'autothrottle' : name}_bg.wasm`
 /** Code that brings a module, by folder: ARCHITECTURE.md has the reason of each. */
@@ -66,7 +66,7 @@ const FOLDERS = {
 const NONE = `
   import { NotInitializedError } from './js/base/errors.ts'
   const none = () => { throw new NotInitializedError() }
-  export { none as engineModule, none as simulatorModule, none as sharedModule }`
+  export { none as engineModule, none as simulatorModule, none as sharedModule, none as llmModule }`
 
 /** Who looks for the end of a program: not pages that count bytes, nor Workers, which have none. */
 const EXIT = `

@@ -29,7 +29,7 @@ const node = (name, paths, ...options) => step(name, () => run('node', ['--test'
 const tsx = (name, paths, ...options) => node(name, paths, '--import', 'tsx', ...options)
 
 /** The bindings and shared limits bring two thirds of all crates along: the core has neither natively. */
-const ENGINE = ['--package', 'autothrottle', '--package', 'autothrottle-reading']
+const ENGINE = ['', '-reading', '-llm'].flatMap((end) => ['--package', `autothrottle${end}`])
 /** It is linted where it was built: a native build would compile its macro, with a parser of WIT, again. */
 const COMPONENT = 'autothrottle-component'
 const WASM = ['--profile', 'wasm', '--target', 'wasm32-unknown-unknown']

@@ -390,7 +390,7 @@ export class Budgets {
     const { isOwn } = budget
     const { level: then, mates } = call.parts[kind]!
     const level = this.#level(kind)
-    const before = then || level
+    const before = Number.isNaN(then) ? level : then
     const rounding = isCount(kind) ? Number(isOwn) : (this.rules.rounding ?? 0)
     const real = left - (isCount(kind) ? Number(!isOwn) : this.#untouched(budget))
     const over = Math.min(level, before) - real - rounding

@@ -286,13 +286,15 @@ def test_limits_in_headers_and_refusals() -> None:
         "anthropic-ratelimit-tokens-limit": "1",
     }
     assert told_by(anthropic, VENDORS["anthropic"]) == [("input", 50_000, 40_000, 60)]
-    assert refusal_of(429, {}, "try again in 1h2m3.5s", False).wait == 3723.5
+    assert refusal_of(429, {}, b"try again in 1h2m3.5s", False).wait == 3723.5
     gemini = '{"error": {"details": [{"retryDelay": "46s"}]}}'
-    assert refusal_of(429, {}, gemini, False).wait == 46
+    assert refusal_of(429, {}, gemini.encode(), False).wait == 46
     told = "This request would exceed your rate limit of 10,000 input tokens per minute"
-    assert refusal_of(429, {"retry-after": "3"}, told, True) == (3, False, "input")
+    assert refusal_of(429, {"retry-after": "3"}, told.encode(), True) == (3, False, "input")
     rise = '{"error": {"message": "maximum usage increase rate for input tokens per minute"}}'
-    assert refusal_of(429, {"retry-after": "3"}, rise, True) == (3, False, None), "its number names no budget"
+    assert refusal_of(429, {"retry-after": "3"}, rise.encode(), True) == (3, False, None), (
+        "its number names no budget"
+    )
 
 
 def test_a_body_that_is_compressed_is_read_too() -> None:

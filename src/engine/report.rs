@@ -104,7 +104,7 @@ impl Engine {
     fn tell_if_cut(&mut self, scope: u32, asked: Span) {
         let entry = &mut self.registry[scope];
         let most = entry.scope.config.max_hold;
-        if asked <= most || entry.scope.config.is_made || core::mem::replace(&mut entry.is_cut_told, true) {
+        if asked <= most || core::mem::replace(&mut entry.is_cut_told, true) {
             return;
         }
         let [asked, kept] = [asked, most].map(|span| whole_text(span.micros() / 1_000_000));
@@ -129,9 +129,6 @@ impl Engine {
 
     #[cold]
     pub(super) fn find_without_effect(&mut self, scope: u32) {
-        if self.registry[scope].scope.config.is_made {
-            return;
-        }
         if let Some(diagnostic) = self.diagnostic(scope) {
             self.report(diagnostic);
         }
@@ -176,6 +173,9 @@ impl Engine {
     fn diagnostic(&self, scope: u32) -> Option<Diagnostic> {
         let entry = &self.registry[scope];
         let (config, meter) = (&entry.scope.config, entry.meter.as_deref()?);
+        if config.is_made {
+            return None;
+        }
         // What is learned takes time: its delay is long at first.
         let is_learning = config.rampup.is_some() || config.autothrottle.is_some();
         let never_bound = |reason| meter.never_bound(Some(reason), is_learning);
@@ -234,9 +234,7 @@ impl Engine {
     pub(super) fn report_configured(&mut self, scope: u32) {
         let entry = &self.registry[scope];
         let config = &entry.scope.config;
-        if !config.is_made
-            && let Some((setting, why)) = config.without_effect(config.own)
-        {
+        if let Some((setting, why)) = config.without_effect(config.own) {
             let path = self.config.path_of(&entry.name, config, setting);
             self.report(Diagnostic { scope: String::from(&*entry.name), setting: setting.into(), path, why });
         }

@@ -58,7 +58,7 @@ for (const [entry, budget] of Object.entries(OVER_MAIN)) {
   })
 }
 
-for (const name of ['autothrottle', 'simulator', 'shared']) {
+for (const name of ['autothrottle', 'simulator', 'shared', 'llm']) {
   // V8 inlines a call that gives one reference. In Node 20 and 22 it ends the program (`unreachable code`) if
   // the code around the call is deoptimized meanwhile. Each signature with several results costs half a
   // millisecond of CPU when the module is compiled.

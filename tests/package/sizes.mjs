@@ -30,9 +30,9 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 144_600,
+  autothrottle: 144_700,
   'autothrottle/slim': 30_950,
-  'autothrottle/engine': 117_100,
+  'autothrottle/engine': 117_200,
   'autothrottle/undici': 141_300,
   'autothrottle/simulate': 117_300,
 }
@@ -50,8 +50,9 @@ export const OVER_MAIN = {
   got: 1_000,
   playwright: 1_700,
   testing: 1_000,
-  // With the reader of headers, which the main entry leaves out where no entry calls it.
-  llm: 7_050,
+  // With the reader of headers, which the main entry leaves out where no entry calls it. A module of 13 kB
+  // reads bodies, refusals and requests: JavaScript and Python read 18 of 88 answers differently.
+  llm: 20_900,
   presets: 2_600,
   opentelemetry: 1_000,
   domains: 300,

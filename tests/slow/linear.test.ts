@@ -2,21 +2,13 @@
  * Four times the hostile input is at most four times the work, and a fixed amount a byte: header fields and
  * robots.txt are written by strangers.
  *
- * Times flicker, so work is counted: Binaryen puts a call at the head of each loop and of each function of
- * the very module that is shipped. The test compares those calls.
+ * Times flicker, so work is counted (`counted.ts`), and the test compares those counts.
  */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { initSync, parse_crawl_delay, parse_hints } from '../../pkg/autothrottle.js'
-// @ts-expect-error: a script without types
-import { WASM_FEATURES } from '../../scripts/lib.mjs'
+import { count, stepsOf } from './counted.js'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Beside each other, both below the 16 kB of header fields that are read. */
 const SMALL = 3500
 const LARGE = 4 * SMALL
@@ -25,39 +17,7 @@ const MOST_A_BYTE = 30
 /** Of many names each is compared with those that are known, 256 at most, in the 16 kB that are read. */
 const MOST_OF_NAMES = 4_000_000
 
-let steps = 0
-
-/** The module with a counter at each loop and function. */
-function counted(): WebAssembly.Module {
-  const scratch = mkdtempSync(join(tmpdir(), 'autothrottle-linear-'))
-  try {
-    const out = join(scratch, 'counted.wasm')
-    const args = [...WASM_FEATURES, '--log-execution', join(root, 'pkg/autothrottle_bg.wasm'), '-o', out]
-    execFileSync(join(root, 'node_modules/.bin/wasm-opt'), args)
-    return new WebAssembly.Module(readFileSync(out))
-  } finally {
-    rmSync(scratch, { recursive: true })
-  }
-}
-
-const { Instance } = WebAssembly
-WebAssembly.Instance = class extends Instance {
-  constructor(module: WebAssembly.Module, imports: WebAssembly.Imports = {}) {
-    const log_execution = () => {
-      steps++
-    }
-    const own = WebAssembly.Module.imports(module).find(({ name }) => name === 'log_execution')!.module
-    super(module, { ...imports, [own]: { ...imports[own], log_execution } })
-  }
-}
-initSync({ module: counted() })
-WebAssembly.Instance = Instance
-
-function stepsOf(work: () => void): number {
-  steps = 0
-  work()
-  return steps
-}
+count('autothrottle', initSync)
 
 /** Fails unless the steps grow at most as the input. */
 function isLinear(what: string, make: (size: number) => string, read: (text: string) => void): number {

@@ -9,6 +9,7 @@
 mod answers;
 mod engine;
 mod headers;
+mod llm;
 mod outcome;
 mod shared;
 mod tables;
@@ -32,7 +33,8 @@ use self::{
 mod _native {
     #[pymodule_export]
     use super::{
-        check_driver_options, engine::Engine, nearest_name, parse_hints, parse_robots, shared::Shared,
+        check_driver_options, engine::Engine, llm::LlmBody, llm::llm_asked, llm::llm_refusal, nearest_name,
+        parse_hints, parse_robots, shared::Shared,
     };
 
     /// Which settings there are, and what Redis runs, by name.

@@ -6,7 +6,7 @@ import { WasmBlockedError } from '../../base/errors.js'
 
 type Source = () => WebAssembly.Module | Uint8Array<ArrayBuffer>
 
-type Name = 'engine' | 'simulator' | 'shared'
+type Name = 'engine' | 'simulator' | 'shared' | 'llm'
 
 const given: { [name in Name]?: Source } = {}
 

@@ -313,6 +313,49 @@ def check_driver_options(options: Mapping[str, object]) -> None:
 def nearest_name(typed: str, known: Sequence[str]) -> str | None:
     """The name that was meant by one that is not known, if one is near enough."""
 
+class LlmBody:
+    """Reads the body of a language model's answer in passing: plain JSON, or the events of a stream."""
+
+    def __init__(self, is_stream: bool, is_cached_free: bool) -> None: ...
+    def hear(self, part: bytes) -> None:
+        """A part was read, wherever it was cut."""
+
+    def end(self) -> None:
+        """The body is over."""
+
+    @property
+    def input(self) -> float | None: ...
+    @property
+    def free(self) -> float: ...
+    @property
+    def output(self) -> float | None: ...
+    @property
+    def written(self) -> float: ...
+    @property
+    def is_broken(self) -> bool: ...
+    @property
+    def is_whole(self) -> bool: ...
+
+def llm_refusal(
+    status: int, wait: float, has_retry_after: bool, is_told_final: bool, is_anthropic: bool, text: bytes
+) -> tuple[float | None, bool, str | None]:
+    """What a refusal of a language model says: seconds to wait, whether no wait helps, and its budget.
+    ``wait`` is that of its header fields, 0 where they ask for none.
+    """
+
+def llm_asked(
+    host: str,
+    path: str,
+    method: str,
+    body: bytes,
+    form_model: str | None,
+    vendor: str | None,
+    keeps_texts: bool,
+) -> tuple[str, str | None, float, float, float, float | None, bool, list[str]]:
+    """What a call of a language model asks: vendor, model, characters, bytes, tokens, the most that may come
+    out. Then whether a part of it is not counted, and the texts that the user counts.
+    """
+
 class Shared:
     """One process of a group that shares a limit: the machine of ``shared/``. Instants and spans are whole
     nanoseconds; an effect is its name, then what belongs to it."""

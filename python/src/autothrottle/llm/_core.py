@@ -25,7 +25,7 @@ from .._outcome import NOTHING, Outcome, failure_of
 from .._permit import Permit
 from .._requests import current_options, wait_of
 from ..errors import ConfigError, Problem, RetryAfterTooLongError, ThrottleError
-from ._answer import Body, Refusal, refusal_of, told_by
+from ._answer import DAY, Body, Refusal, refusal_of, told_by
 from ._budgets import NUMBERS, BudgetOptions, Budgets, Call
 from ._request import VENDORS, Asked, asked_of
 
@@ -134,8 +134,7 @@ class Core:
                 content = await what.read(response)
             except Exception:
                 content = b""
-            text = content[:64_000].decode("utf-8", "replace")
-            refusal = refusal_of(status, headers, text, asked.vendor == "anthropic")
+            refusal = refusal_of(status, headers, content, asked.vendor == "anthropic")
             if call is not None and budgets is not None:
                 is_limit = status == 429 and not refusal.is_final
                 with throttle._desk.lock:
@@ -227,7 +226,8 @@ class Core:
         is_known = status == 429 and (is_final or (budgets is not None and budgets.is_known))
         means: ScopeBackoff = {"backoff": not is_known}
         if refusal.wait is not None and not is_final:
-            means["delay"] = refusal.wait
+            # A longer hold would be a warning.
+            means["delay"] = min(refusal.wait, DAY)
         permit.tell(Outcome(status, latency=latency, scopes={whose: means}))
 
     def _failed(

@@ -1,0 +1,28 @@
+//! What a call of a language model asks, what its answer says, and what a refusal means: read once for every
+//! host.
+//!
+//! A host parses the URL, sends, and moves bytes. This crate reads them: which model a body asks and how much
+//! text goes in ([`asked`]), the usage in a body or in the events of a stream ([`Body`]), how long a refusal
+//! asks to wait and whether a wait helps ([`refusal`]).
+//!
+//! All of it comes from strangers. Each reader takes time in proportion to its input and keeps at most
+//! [`MOST`] bytes. What makes no sense is not told: a number below 0, above [`LARGEST`], or none.
+
+extern crate alloc;
+
+mod body;
+mod json;
+mod picture;
+mod refusal;
+mod request;
+mod usage;
+
+pub use body::Body;
+pub use refusal::{Kind, Refusal, Refused, refusal};
+pub use request::{Asked, Asking, Vendor, asked};
+pub use usage::Usage;
+
+/// The most bytes of a body, or of an event of a stream, that are kept. Beyond it usage is not known.
+pub const MOST: usize = 4_000_000;
+/// The most tokens that a vendor may tell.
+pub const LARGEST: f64 = 1e9;

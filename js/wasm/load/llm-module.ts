@@ -1,0 +1,9 @@
+/**
+ * The module that reads language models, from bytes that travel inside JavaScript. For Node, Workers and edge
+ * functions `scripts/dist.mjs` makes another source.
+ */
+import deflated from '../../../pkg/llm.deflated.js'
+import { inflate } from './inflate.js'
+
+/** Its bytes, inflated by this call. */
+export const llmModule = () => inflate(deflated)
