@@ -109,3 +109,42 @@ local heard = redis.call(say, ARGV[1], ARGV[2])
 return say == 'SPUBLISH' and heard or 1
 "
 );
+
+/// What a store says that will not heal by itself: this user may not, something else has these keys, or the
+/// port speaks TLS and the client does not, or the other way round. Of Redis and of its clients, some of which
+/// leave the code out.
+const FOR_GOOD: [&str; 12] = [
+    "NOPERM", "NOAUTH", "WRONGPASS", "WRONGTYPE", "user executing the script can't", "o permissions",
+    "uthentication required", "nvalid username-password", "wrong kind of value", "wrong version number",
+    "WRONG_VERSION_NUMBER", "packet length too long",
+];
+
+/// Whether a failure of the store is one for good: requests are to hear of it, and not to wait.
+pub fn is_for_good(why: &str) -> bool {
+    FOR_GOOD.iter().any(|words| why.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_for_good;
+
+    #[test]
+    fn what_a_store_refuses_is_for_good_and_a_store_that_is_away_is_not() {
+        for why in [
+            "NOPERM this user has no permissions to run the 'eval' command",
+            "ERR The user executing the script can't run this command or subcommand script: 1f, on @user_script:36.",
+            "No permissions to access a channel",
+            "WRONGPASS invalid username-password pair or user is disabled.",
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            "[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)",
+            "Authentication required.",
+        ] {
+            assert!(is_for_good(why), "{why}");
+        }
+        for why in
+            ["connect ECONNREFUSED 127.0.0.1:6379", "Redis has not answered within 1500 ms", "LOADING", ""]
+        {
+            assert!(!is_for_good(why), "{why}");
+        }
+    }
+}

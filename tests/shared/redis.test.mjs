@@ -232,6 +232,38 @@ else {
       way.stop()
     })
 
+  test('a store that will not let this process share its limits is an error that names what it lacks', async () => {
+    const strict = { delay: 0, quota: { limit: 5, window: 60_000, strict: true } }
+    const rights = {
+      hset: ['+@all', '-hset'],
+      pexpire: ['+@all', '-pexpire'],
+      channel: ['+@all', 'resetchannels'],
+      eval: ['+@all', '-eval'],
+    }
+    const cases = Object.entries(rights).map(([name, given]) => {
+      const user = ['ACL', 'SETUSER', name, 'on', '>p', '~*', '&*', ...given]
+      assert.match(
+        spawnSync('redis-cli', ['-p', String(store.port), ...user], { encoding: 'utf8' }).stdout,
+        /OK/,
+      )
+      return [name, { port: store.port, username: name, password: 'p' }, /NOPERM|user executing the script/]
+    })
+    cases.push(['password', { port: store.port, username: 'hset', password: 'q' }, /WRONGPASS/])
+    const { Redis } = await import('ioredis')
+    for (const [name, options, why] of cases) {
+      const client = new Redis({ host: '127.0.0.1', ...options }).on('error', () => {})
+      const shared = redis(client, { name: `lacks ${name}` })
+      const throttle = createThrottle({ defaults: strict, shared })
+      const page = async () => {
+        // A lease is needed to see that it cannot be stored.
+        for (let each = 0; each < 9; each++) await throttle.run('https://a.example/', () => ({ status: 200 }))
+      }
+      await assert.rejects(page(), (error) => error.code === 'ERR_CONFIG' && why.test(error.message), name)
+      throttle.close()
+      client.disconnect()
+    }
+  })
+
   test('offline: fail rejects what waits when the store is gone', async () => {
     const other = await new RedisServer(await freePort()).start()
     const client = CLIENTS.ioredis(other.port)

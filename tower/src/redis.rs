@@ -8,7 +8,7 @@ use std::sync::{
 use autothrottle::Span;
 use autothrottle_shared::{
     Effect, Epoch, MemberId, Offline, Op,
-    store::{COMPETE, RELEASE, RENEW, SEND},
+    store::{COMPETE, RELEASE, RENEW, SEND, is_for_good},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use futures_util::StreamExt;
@@ -54,8 +54,7 @@ joins!(Redis);
 
 impl From<RedisError> for Why {
     fn from(error: RedisError) -> Self {
-        // It will not heal by itself: this user may not, or something else has these keys.
-        if matches!(error.code(), Some("NOPERM" | "NOAUTH" | "WRONGTYPE" | "WRONGPASS")) {
+        if is_for_good(&error.to_string()) {
             Self::Denied(error.to_string())
         } else {
             Self::Broken(error.to_string())

@@ -33,8 +33,8 @@ use self::{
 mod _native {
     #[pymodule_export]
     use super::{
-        check_driver_options, engine::Engine, llm::LlmBody, llm::llm_asked, llm::llm_refusal, nearest_name,
-        parse_hints, parse_robots, shared::Shared,
+        check_driver_options, engine::Engine, is_for_good, llm::LlmBody, llm::llm_asked, llm::llm_refusal,
+        nearest_name, parse_hints, parse_robots, shared::Shared,
     };
 
     /// Which settings there are, and what Redis runs, by name.
@@ -53,6 +53,12 @@ mod _native {
     }
     use autothrottle_shared::store;
     use pyo3::prelude::*;
+}
+
+/// Whether a failure of the store of a group will not heal by itself.
+#[pyfunction]
+fn is_for_good(why: &str) -> bool {
+    autothrottle_shared::store::is_for_good(why)
 }
 
 /// What a response's headers say about limits.

@@ -13,7 +13,7 @@ use autothrottle::{
 };
 use autothrottle_convert::{Given, given, js, list, problems, value};
 use autothrottle_shared::{
-    Ask, Cause, Effect, Input, MemberId, Names, Offline, Order, Refusal, Settings, Shared,
+    Ask, Cause, Effect, Input, MemberId, Names, Offline, Order, Refusal, Settings, Shared, store::is_for_good,
 };
 use wasm_bindgen::prelude::*;
 
@@ -82,6 +82,11 @@ impl WasmShared {
             reason: -1.0,
             reason_scope,
         })
+    }
+
+    /// Whether a failure of the store will not heal by itself.
+    pub fn is_for_good(why: &str) -> bool {
+        is_for_good(why)
     }
 
     pub fn open(&mut self, now: f64) {

@@ -33,7 +33,8 @@ export interface Store {
   /** How many heard it: in a cluster only those at one node. */
   publish(channel: string, frame: Uint8Array): Promise<number>
   readonly isCluster: boolean
-  subscriber(): Promise<Subscriber>
+  /** `broke` hears each error of its connection. */
+  subscriber(broke: (error: Error) => void): Promise<Subscriber>
   /** Another connection for commands, in place of the client's, which gives no answer. */
   reconnect(): void
   /** Closes a connection that was made here for commands. The client is its owner's. */
@@ -120,9 +121,9 @@ class ClientStore implements Store {
   }
 
   /** A connection that is made here. It keeps no process alive, after a reconnection neither. */
-  async #connected(connection: Client): Promise<Client> {
+  async #connected(connection: Client, broke: (error: Error) => void = () => {}): Promise<Client> {
     const unref = () => (this.#isNode ? connection : connection.stream)?.unref?.()
-    connection.on('error', () => {})
+    connection.on('error', (error) => broke(error as unknown as Error))
     connection.on('ready', unref)
     if (this.#isNode) {
       await connection.connect()
@@ -131,7 +132,7 @@ class ClientStore implements Store {
     return connection
   }
 
-  async subscriber(): Promise<Subscriber> {
+  async subscriber(broke: (error: Error) => void): Promise<Subscriber> {
     const isNode = this.#isNode
     const connection =
       this.isCluster && !isNode
@@ -142,7 +143,7 @@ class ClientStore implements Store {
     const heard: [] | [Ear, true] = isNode ? [hear, true] : []
     for (const event of ['messageBuffer', 'smessageBuffer'])
       connection.on(event, (channel, frame) => hear(frame!, channel!))
-    await this.#connected(connection)
+    await this.#connected(connection, broke)
     const subscriber = {
       isSharded: this.isCluster && (connection.shardedSubscribers ?? connection.sSubscribe) !== undefined,
       async subscribe(channel: string, hear: (frame: Uint8Array) => void) {

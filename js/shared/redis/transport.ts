@@ -11,6 +11,7 @@
  * commands are lost: the machine says which connection is to be made anew.
  */
 import { ConfigError } from '../../base/errors.js'
+import { loadShared } from '../../wasm/load/shared.js'
 import { afterTurn, type Lease, type Peer, type Transport } from '../transport.js'
 import { COMPETE, RELEASE, RENEW, SEND, TELL } from './scripts.js'
 import type { Argument, Store, Subscriber } from './store.js'
@@ -174,11 +175,23 @@ export class RedisTransport implements Transport {
 
   /** The connection that hears; again after a failure. */
   async #listen(): Promise<Subscriber> {
-    const opening = this.#store.subscriber()
-    try {
+    // A client that is refused tries again without end, and answers no command meanwhile.
+    let refuse: (why: unknown) => void
+    const refused = new Promise<never>((_, reject) => {
+      refuse = reject
+    })
+    const opening = this.#store.subscriber((error) => {
+      const judged = this.#judged(error)
+      if (judged !== error) refuse(judged)
+    })
+    const hears = async () => {
       const subscriber = await this.#inTime(opening)
       await this.#hear(subscriber, 'all')
       await this.#hear(subscriber, `to:${this.#peer.id}`)
+      return subscriber
+    }
+    try {
+      const subscriber = await Promise.race([hears(), refused])
       this.#plain = this.#store.isCluster && !subscriber.isSharded ? 'plain' : ''
       if (this.#isClosed) subscriber.close()
       return subscriber
@@ -200,21 +213,25 @@ export class RedisTransport implements Transport {
     try {
       return await this.#store.run(script, this.#keys, args)
     } catch (error) {
-      const got = (error as Error).message
-      // It will not heal by itself: this user may not, or something else has these keys.
-      if (/^(?:NOPERM|WRONGTYPE|NOAUTH)\b/.test(got))
-        throw new ConfigError([{ path: 'shared.client', want: `permission to use ${this.#prefix}*`, got }])
-      throw error
+      throw this.#judged(error)
     }
+  }
+
+  /** The error, or one of the options if it will not heal by itself. */
+  #judged(error: unknown): unknown {
+    const got = (error as Error).message
+    const want = `permission to use ${this.#prefix}*`
+    return loadShared().is_for_good(got) ? new ConfigError([{ path: 'shared.client', want, got }]) : error
   }
 
   /** Rejects if there is no answer within a lease: a client waits for its connection without end. */
   #inTime<T>(answer: Promise<T>): Promise<T> {
     const { clock } = this.#peer
     return new Promise((resolve, reject) => {
+      const fails = (error: unknown) => reject(this.#judged(error))
       const late = () => reject(new Error(`Redis has not answered within ${LEASE_MS} ms`))
       const timer = clock.setTimeout(late, LEASE_MS)
-      answer.then(resolve, reject).finally(() => clock.clearTimeout(timer))
+      answer.then(resolve, fails).finally(() => clock.clearTimeout(timer))
     })
   }
 }

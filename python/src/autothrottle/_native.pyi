@@ -310,6 +310,7 @@ def check_driver_options(options: Mapping[str, object]) -> None:
     :raises ConfigError: listing every problem.
     """
 
+def is_for_good(why: str) -> bool: ...
 def nearest_name(typed: str, known: Sequence[str]) -> str | None:
     """The name that was meant by one that is not known, if one is near enough."""
 

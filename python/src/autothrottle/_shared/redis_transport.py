@@ -14,21 +14,15 @@ A command that waits for a connection may hang, so each answer has as long as a 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from .._native import COMPETE, RELEASE, RENEW, SEND, TELL
+from .._native import COMPETE, RELEASE, RENEW, SEND, TELL, is_for_good
 from ..errors import ConfigError, Problem
 from .courier import Courier, Ears, Once
 from .transport import Done, Lease, Leaving, Peer, Scheduler
 
 LEASE_MS = 1500.0
-
-_DENIED = re.compile(
-    r"(NOPERM|WRONGTYPE|NOAUTH|No permissions|Authentication required|.*wrong kind of value)"
-)
-"""It will not heal by itself: this user may not, or something else has these keys."""
 
 
 class RedisTransport:
@@ -232,18 +226,21 @@ class RedisTransport:
         return [f"{epoch}:{self._peer.id}", str(epoch), str(int(LEASE_MS))]
 
     def _run(self, script: str, arguments: Sequence[str | bytes], done: Done) -> None:
-        def answered(answer: Any, error: BaseException | None) -> None:
-            if error is not None and _DENIED.match(str(error)):
-                wanted = f"permission to use {self._prefix}*"
-                error = ConfigError([Problem("shared.client", wanted, str(error))])
-            done(answer, error)
-
         command = ["EVAL", script, str(len(self._keys)), *self._keys, *arguments]
-        self._courier.send(command, self._in_time(answered))
+        self._courier.send(command, self._in_time(done))
 
     def _in_time(self, done: Done) -> Once:
-        """The same, called once: with an error if there is no answer within a lease."""
-        answer = Once(done)
+        """The same, called once: with an error if there is no answer within a lease. A failure that will not
+        heal by itself is an error of the options.
+        """
+
+        def answered(result: Any, error: BaseException | None) -> None:
+            if error is not None and is_for_good(str(error)):
+                wanted = f"permission to use {self._prefix}*"
+                error = ConfigError([Problem("shared.client", wanted, str(error))])
+            done(result, error)
+
+        answer = Once(answered)
         late = f"Redis has not answered within {LEASE_MS:.0f} ms"
         answer.timer = self._scheduler.call_later(LEASE_MS, lambda: answer(None, TimeoutError(late)))
         return answer
