@@ -26,7 +26,7 @@ export async function crawl(urls: readonly string[], values: Values, more?: Thro
   })
 }
 
-/** Headers that are for the hosts that were given. */
+/** Headers that are for the origins that were given: another scheme or port is another origin. */
 const SECRET = new Set(['authorization', 'cookie', 'proxy-authorization'])
 
 class Crawl implements Task {
@@ -36,8 +36,8 @@ class Crawl implements Task {
   readonly #starts: readonly URL[]
   /** Hosts that were given without `https://`. */
   readonly #bare: ReadonlySet<string>
-  /** Hosts that were not given: a start led there. */
-  readonly #led = new Set<string>()
+  /** Those that were given. */
+  readonly #origins = new Set<string>()
   readonly #filter: Filter
   readonly #headers: Record<string, string>
   readonly #hasSitemaps: boolean
@@ -56,22 +56,26 @@ class Crawl implements Task {
     this.#headers = headers
     this.#hasSitemaps = hasSitemaps
     this.most = filter.maxPages
-    for (const { host } of starts) this.hosts.add(host)
-  }
-
-  init({ url }: Job): RequestInit {
-    const isLed = this.#led.has(new URL(url).host)
-    const own = Object.entries(this.#headers).filter(([name]) => !isLed || !SECRET.has(name))
-    return {
-      headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', ...Object.fromEntries(own) },
-      redirect: 'manual',
+    for (const { host, origin } of starts) {
+      this.hosts.add(host)
+      this.#origins.add(origin)
     }
   }
 
-  recall({ url, isLed }: Job): void {
-    const { host } = new URL(url)
+  init({ url }: Job): RequestInit {
+    const accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
+    return { headers: { accept, ...this.#headersFor(new URL(url)) }, redirect: 'manual' }
+  }
+
+  #headersFor({ origin }: URL): Record<string, string> {
+    const isOurs = this.#origins.has(origin)
+    return Object.fromEntries(Object.entries(this.#headers).filter(([name]) => isOurs || !SECRET.has(name)))
+  }
+
+  recall({ url, isStart, isLed }: Job): void {
+    const { host, origin } = new URL(url)
     this.hosts.add(host)
-    if (isLed) this.#led.add(host)
+    if (isStart && !isLed) this.#origins.add(origin)
   }
 
   hint({ url }: Job): string {
@@ -91,7 +95,7 @@ class Crawl implements Task {
   async #sitemaps(run: Run, origin: string): Promise<void> {
     let text = ''
     try {
-      const init = { headers: this.#headers, signal: run.signal }
+      const init = { headers: this.#headersFor(new URL(origin)), signal: run.signal }
       const response = await run.throttle.fetch(`${origin}/robots.txt`, init)
       text = response.ok ? await response.text() : ''
       if (!response.ok) await response.body?.cancel()
@@ -132,14 +136,13 @@ class Crawl implements Task {
   /** Where a start leads is as good as given, also at another host: `site.example` to `www.site.example`. */
   #redirected(job: Job, from: URL, to: URL): Iterable<Job> {
     if (!job.isStart) return this.#wanted([to], job.depth, true)
-    const isLed = job.isLed === true || !this.hosts.has(to.host)
+    const isLed = job.isLed === true || !this.#origins.has(to.origin)
+    const isSecret = isLed && Object.keys(this.#headers).some((name) => SECRET.has(name))
+    const without = isSecret ? ', without the headers that say who you are' : ''
     if (!this.hosts.has(to.host)) {
       this.hosts.add(to.host)
-      this.#led.add(to.host)
-      const isSecret = Object.keys(this.#headers).some((name) => SECRET.has(name))
-      const without = isSecret ? ', without the headers that say who you are' : ''
       this.#run?.say(`${from.href} leads to ${to.host}, which is crawled as well${without}`)
-    }
+    } else if (isSecret) this.#run?.say(`${from.href} leads to ${to.origin}, which is crawled${without}`)
     return [{ url: to.href, depth: job.depth, isStart: true, ...(isLed ? { isLed } : {}) }]
   }
 

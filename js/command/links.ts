@@ -10,9 +10,10 @@ import { gunzipSync } from 'node:zlib'
 import { Tokenizer } from 'htmlparser2'
 import { toUrl } from '../scopes/names.js'
 
-const SITEMAP = /^\s*(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)*<(?:\w+:)?(?:urlset|sitemapindex)[\s>]/
-const LOCATION = /<(?:\w+:)?loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]+?)\s*(?:\]\]>)?\s*<\/(?:\w+:)?loc>/g
-const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+/** A sitemap's root, without its prefix. */
+const SITEMAPS = new Set(['urlset', 'sitemapindex'])
+/** An address of more characters is none. */
+const LONGEST_PLACE = 8192
 /** The longest sitemap that the protocol allows, unpacked; what is longer is no sitemap. */
 const MOST_BYTES = 52_428_800
 /** Within these a `<style/>` may be closed by itself. */
@@ -60,7 +61,8 @@ class Sitemap implements Reading {
   end(): Found {
     const body = Buffer.concat(this.#parts)
     const text = unpacked(body)
-    if (SITEMAP.test(text)) return { urls: locationsOf(text, this.#url), isSitemap: true }
+    const places = placesOf(text)
+    if (places) return { urls: urlsOf(places, this.#url), isSitemap: true }
     // XHTML under a name like a sitemap's.
     const links = new Links(this.#type, this.#url)
     if (/html/i.test(this.#type)) links.write(body)
@@ -87,12 +89,47 @@ export function decoder(type: string): TextDecoder {
   }
 }
 
-function* locationsOf(text: string, base: URL): Generator<URL> {
-  for (const [, place = ''] of text.matchAll(LOCATION)) {
-    const url = urlIn(
-      place.replaceAll(/&(amp|lt|gt|quot|apos);/g, (_, name) => ENTITIES[name] ?? ''),
-      base,
-    )
+/** What stands in the `loc`s of a sitemap, in one look at each character; `undefined` if it is none. */
+function placesOf(text: string): string[] | undefined {
+  const places: string[] = []
+  let root: string | undefined
+  /** What came of a `loc` that is open. */
+  let place: string | undefined
+  const nameOf = (start: number, end: number) => text.slice(start, end).split(':').at(-1)
+  const add = (more: string) => {
+    if (place !== undefined && place.length <= LONGEST_PLACE) place += more
+  }
+  const nothing = () => {}
+  const tags = new Tokenizer(
+    { xmlMode: true },
+    {
+      onopentagname: (start, end) => {
+        const name = nameOf(start, end)
+        root ??= name
+        place = name === 'loc' ? '' : undefined
+      },
+      ontext: (start, end) => add(text.slice(start, end)),
+      ontextentity: (code) => add(String.fromCodePoint(code)),
+      oncdata: (start, end, offset) => add(text.slice(start, end - offset)),
+      onclosetag: (start, end) => {
+        if (place !== undefined && nameOf(start, end) === 'loc' && place.length <= LONGEST_PLACE)
+          places.push(place.trim())
+        place = undefined
+      },
+      ...{ isInForeignContext: () => false, onattribdata: nothing, onattribentity: nothing },
+      ...{ onattribend: nothing, onattribname: nothing, oncomment: nothing, ondeclaration: nothing },
+      ...{ onend: nothing, onopentagend: nothing, onprocessinginstruction: nothing },
+      onselfclosingtag: nothing,
+    },
+  )
+  tags.write(text)
+  tags.end()
+  return root !== undefined && SITEMAPS.has(root) ? places : undefined
+}
+
+function* urlsOf(places: readonly string[], base: URL): Generator<URL> {
+  for (const place of places) {
+    const url = urlIn(place, base)
     if (url) yield url
   }
 }

@@ -154,6 +154,45 @@ test('a start that redirects to another host goes on there, without what says wh
   assert.deepEqual(seen, { start: 'me', www: null, a: null })
 })
 
+test('what says who we are goes to the origins that were given: no other scheme, no other port', async () => {
+  const seen: Record<string, string | null> = {}
+  const note =
+    (name: string, body: string): Page =>
+    (init) => {
+      seen[name] = new Headers(init.headers).get('cookie')
+      return html(body)(init)
+    }
+  const web = {
+    'https://site.example/': note('start', '<a href="http://site.example/">plain</a><a href="/own">own</a>'),
+    'https://site.example/own': note('own', ''),
+    'http://site.example/': note('plain', ''),
+  }
+  const { codes } = await run('crawl', ['https://site.example/', '--header', 'Cookie: me'], web)
+  assert.equal(codes['http://site.example/'], 200)
+  assert.deepEqual(seen, { start: 'me', own: 'me', plain: null })
+})
+
+test('a sitemap is read in one look at each character, whatever it holds', () => {
+  const base = new URL('https://a.example/sitemap.xml')
+  const read = (text: string) => {
+    const reading = readingOf('application/xml', base)!
+    reading.write(new TextEncoder().encode(text))
+    const { urls, isSitemap } = reading.end()
+    return [isSitemap, [...urls].map(({ href }) => href)]
+  }
+  const comments = '<!---->'.repeat(40)
+  // Once in exponential time, and with the fifth power of the blanks.
+  assert.deepEqual(read(`${comments}<x`), [false, []])
+  assert.deepEqual(read(`<urlset><loc>${' '.repeat(1e6)}`), [true, []])
+  assert.deepEqual(read(`<urlset><loc>${' '.repeat(1e6)}/a</loc></urlset>`), [true, []])
+  assert.deepEqual(read(`${'<!-- - -->'.repeat(1e5)}<urlset></urlset>`), [true, []])
+  const text =
+    '<?xml version="1.0"?><!-- c --><s:urlset xmlns:s="x"><s:url><s:loc> /a?b=1&amp;c=&#50; </s:loc></s:url>' +
+    '<url><loc><![CDATA[/d?e&f]]></loc></url><url><loc>mailto:g</loc></url><!-- <loc>/h</loc> --></s:urlset>'
+  assert.deepEqual(read(text), [true, ['https://a.example/a?b=1&c=2', 'https://a.example/d?e&f']])
+  assert.deepEqual(read('<rss><loc>/a</loc></rss>'), [false, []])
+})
+
 test('a Location in UTF-8, whose bytes come as letters, leads to its page', async () => {
   const location = Buffer.from('/zürich').toString('latin1')
   const web = {
