@@ -20,11 +20,29 @@ const parse = typeof exported === 'function' ? exported : exported.default
 
 /** What our group is called on its way into the library, which knows tokens only. */
 const OURS = 'ours'
-const AGENT = /^\s*user-agent\s*:([^#]*)/i
-/** A letter that needs no percent-encoding is the same with and without it (RFC 9309 §2.2.2). */
-const ENCODED = /%(?:2[de]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi
+/** A line that belongs to a group. Some write no colon, or a blank in the name. */
+const LINE =
+  /^\s*(user[-_ \t]*agent|crawl[-_ \t]*delay|request[-_ \t]*rate|allow|disallow)(?:\s*:|\s)([^#]*)/i
+/** What is percent-encoded, what is to be, and a letter that needs none (RFC 9309 §2.2.2). */
+const ENCODED = /%[\da-f]{2}|%|[^\w\-.~/?#@:!&()+,;=*$%]+/gi
+const NEEDS_NONE = /^[\w\-.~]$/
 
-const plain = (text: string) => text.replace(ENCODED, (each) => decodeURIComponent(each))
+/** Percent-encodes in one way, as `reading/src/robots/rules.rs` does. */
+function plain(text: string): string {
+  return text.replace(ENCODED, (each) => {
+    if (each[0] !== '%' || each === '%')
+      return encodeURIComponent(each.replace(/\p{Surrogate}/gu, '\uFFFD')).replaceAll("'", '%27')
+    const letter = String.fromCharCode(Number.parseInt(each.slice(1), 16))
+    return NEEDS_NONE.test(letter) ? letter : each.toUpperCase()
+  })
+}
+
+/** A URL, in which stars and dollars have no meaning; in a pattern a dollar has one at its end. */
+const plainUrl = (url: string) => plain(url).replaceAll('*', '%2A').replaceAll('$', '%24')
+const plainPattern = (text: string) => {
+  const pattern = plain(text)
+  return pattern.slice(0, -1).replaceAll('$', '%24') + pattern.slice(-1)
+}
 
 /**
  * The product tokens of a User-Agent, as the engine reads them for `Crawl-delay` (`reading/src/robots.rs`).
@@ -47,8 +65,7 @@ function token(name: string): string {
 
 /**
  * Which URLs a robots.txt allows: what the file does not mention is allowed. `userAgent` is a product
- * token or
- * a whole User-Agent.
+ * token or a whole User-Agent.
  *
  * What the library reads otherwise than RFC 9309 is made plain before: groups that name one of our products
  * (`foobot/2.1` and `foobot*`, too) get one name; a group without rules is one all the same (§5.1).
@@ -58,14 +75,21 @@ export const rules: RobotsRules = (robotsUrl, text, userAgent) => {
     throw new TypeError('rules: type it without (): robots: { userAgent: "name", rules }')
   const products = productsOf(userAgent)
   let isNamed = false
-  const lines = text.split(/\r\n|\r|\n/).map((line) => {
-    const name = AGENT.exec(line)?.[1]?.trim().toLowerCase()
-    if (name === undefined) return plain(line)
-    const isOurs = products.has(token(name))
-    isNamed ||= isOurs
-    return `User-agent: ${isOurs ? OURS : name === '*' ? name : 'other'}`
-  })
+  const lines = text
+    .replace(/^\uFEFF/, '')
+    .split(/[\r\n]+/)
+    .flatMap((line) => {
+      const [, key, value] = LINE.exec(line) ?? []
+      // A line of another kind is no part of a group and ends none (§2.2.4).
+      if (key === undefined || value === undefined) return []
+      const said = value.trim()
+      if (!/^u/i.test(key)) return /^[ad]/i.test(key) ? [`${key}: ${plainPattern(said)}`] : ['Crawl-delay: 0']
+      const isOurs = products.has(token(said.toLowerCase()))
+      isNamed ||= isOurs
+      return [`User-agent: ${isOurs ? OURS : said === '*' ? said : 'other'}`]
+    })
   if (isNamed) lines.push(`User-agent: ${OURS}`, 'Disallow:')
   const robots = parse(robotsUrl, lines.join('\n'))
-  return (url) => robots.isAllowed(plain(url), OURS) ?? true
+  const isFree = (url: string) => /^[^?#]*\/\/[^/?#]*\/robots\.txt(?:[?#]|$)/.test(url)
+  return (url) => isFree(url) || (robots.isAllowed(plainUrl(url), OURS) ?? true)
 }

@@ -1,6 +1,7 @@
 /** robots.txt through the public face: against a fake clock and a scripted web. */
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import {
@@ -408,4 +409,20 @@ test('a Crawl-delay binds requests whose scopes do not name their host, too', as
     const times = sent.slice(1).map(([, at]) => at - start)
     assert.ok(times[1]! - times[0]! >= 5000 && times[2]! - times[1]! >= 5000, String(times))
   }
+})
+
+/** The same vectors are played by Rust and Python. */
+test('rules: all vectors', () => {
+  type Case = { name: string; ua: string; text: string; allowed: string[]; refused: string[] }
+  const file = new URL('../vectors/robots-rules.jsonl', import.meta.url)
+  const wrong: string[] = []
+  for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
+    const { name, ua, text, allowed, refused } = JSON.parse(line) as Case
+    const isAllowed = rules('https://a.example/robots.txt', text, ua)
+    for (const path of allowed)
+      if (!isAllowed(`https://a.example${path}`)) wrong.push(`${name}: refuses ${path}`)
+    for (const path of refused)
+      if (isAllowed(`https://a.example${path}`)) wrong.push(`${name}: allows ${path}`)
+  }
+  assert.deepEqual(wrong, [])
 })
