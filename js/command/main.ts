@@ -10,6 +10,7 @@ import { robots } from './robots.js'
 import type { Run } from './run.js'
 import { UsageError } from './settings.js'
 import { simulate } from './simulate.js'
+import { json, print, say } from './terminal.js'
 import { ArgumentError, type Command, HELP, nearest, readArguments } from './usage.mjs'
 import { counted } from './view.js'
 
@@ -18,13 +19,15 @@ const DONE = 0
 const NOTHING = 1
 const WRONG_USAGE = 2
 const SOME_FAILED = 3
+/** A run that saw no other answer has done nothing. */
+const REFUSALS = new Set([401, 403, 407, 429, 451, 503])
 const SIGNALS: Record<string, number> = { SIGINT: 130, SIGTERM: 143 }
 
 /** Runs a command, and gives its exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   const [command = '', ...rest] = args
-  if (command === '--version') return print(`${build.version}\n`)
-  if (['', '--help', '-h', 'help'].includes(command)) return print(HELP[''])
+  if (command === '--version') return tell(`${build.version}\n`)
+  if (['', '--help', '-h', 'help'].includes(command)) return tell(HELP[''])
   if (!Object.hasOwn(HELP, command)) {
     const meant = nearest(command, Object.keys(HELP))
     const hint = meant === undefined ? '' : `: did you mean ${meant}?`
@@ -33,7 +36,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const name = command as Command
   try {
     const { positionals, values } = readArguments(name, rest)
-    if (values.help === true) return print(HELP[name])
+    if (values.help === true) return tell(HELP[name])
     if (name === 'simulate') simulate(positionals, values)
     if (name === 'presets') presets(positionals, values)
     if (name === 'robots') return (await robots(positionals, values)) ? DONE : SOME_FAILED
@@ -42,19 +45,19 @@ export async function main(args: readonly string[]): Promise<number> {
     return DONE
   } catch (error) {
     if (isUsage(error)) return explain((error as Error).message, name)
-    process.stderr.write(`autothrottle ${name}: ${messageOf(error)}\n`)
+    say(`autothrottle ${name}: ${messageOf(error)}\n`)
     return NOTHING
   }
 }
 
-function print(text: string): number {
-  process.stdout.write(text)
+function tell(text: string): number {
+  print(text)
   return DONE
 }
 
 function explain(problem: string, command: keyof typeof HELP): number {
   const about = command === '' ? 'autothrottle' : `autothrottle ${command}`
-  process.stderr.write(`${problem}\n\nautothrottle: ${about} --help tells more\n`)
+  say(`${problem}\n\nautothrottle: ${about} --help tells more\n`)
   return WRONG_USAGE
 }
 
@@ -78,12 +81,13 @@ function finish(run: Run): number {
       why,
       left: run.frontier.pending,
     }
-    process.stderr.write(`${JSON.stringify({ summary })}\n`)
-  } else if (!settings.isQuiet) process.stderr.write(`\n${summaryOf(run, took, why, statuses)}`)
+    say(`${json({ summary })}\n`)
+  } else if (!settings.isQuiet) say(`\n${summaryOf(run, took, why, statuses)}`)
   if (stopped !== undefined && stopped in SIGNALS) return SIGNALS[stopped]!
   const wasAnswered = [...totals.statuses.keys()].some((status) => status < 500)
   if (totals.failed + totals.stalled > 0) return wasAnswered ? SOME_FAILED : NOTHING
-  return totals.disallowed > 0 && totals.pages === 0 ? NOTHING : DONE
+  const isRefusedOnly = statuses.length > 0 && statuses.every(([status]) => REFUSALS.has(status))
+  return totals.pages === 0 && (totals.disallowed > 0 || isRefusedOnly) ? NOTHING : DONE
 }
 
 /** Rows of a word and what it is about. */

@@ -5,6 +5,7 @@ import { rules } from '../robots.js'
 import { codeOf } from './failures.js'
 import { fetchOf } from './network.js'
 import { networkOf, number, UsageError, urlOf } from './settings.js'
+import { json, print } from './terminal.js'
 import type { Values } from './usage.mjs'
 
 /** RFC 9309 §2.5: so much of it counts. */
@@ -44,8 +45,8 @@ export async function robots([host, ...paths]: readonly string[], values: Values
     sitemaps: isThere ? [...text.matchAll(/^[ \t]*sitemap:[ \t]*(\S+)/gim)].map(([, place]) => place) : [],
     paths: Object.fromEntries(asked.map((path) => [path, isAllowed(path)])),
   }
-  if (values.json === true) process.stdout.write(`${JSON.stringify(answer)}\n`)
-  else process.stdout.write(inWords(answer))
+  if (values.json === true) print(`${json(answer)}\n`)
+  else print(inWords(answer))
   return Object.values(answer.paths).every(Boolean)
 }
 

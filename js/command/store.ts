@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { keepLines, LineWriter, parsedLine, recoverLines } from './lines.js'
 import { type Settings, UsageError } from './settings.js'
+import { print } from './terminal.js'
 import { type Entry, type Long, openWarc, type Recorded, type Warc } from './warc.js'
 
 /** What robots.txt does not allow, and a line of a list that is none: trying again does not help. */
@@ -26,20 +27,20 @@ export function isAgain(entry: Entry, isRetryingFailed: boolean): boolean {
 export const isRefused = ({ status = 0, code }: Pick<Entry, 'status' | 'code'>) =>
   status >= 400 || code === 'ERR_ROBOTS'
 
-const EXTENSIONS: Record<string, string> = {
-  'text/html': 'html',
-  'application/xhtml+xml': 'html',
-  'application/json': 'json',
-  'application/xml': 'xml',
-  'text/xml': 'xml',
-  'text/plain': 'txt',
-  'text/css': 'css',
-  'text/javascript': 'js',
-  'image/png': 'png',
-  'image/jpeg': 'jpg',
-  'image/svg+xml': 'svg',
-  'application/pdf': 'pdf',
-}
+const EXTENSIONS = new Map([
+  ['text/html', 'html'],
+  ['application/xhtml+xml', 'html'],
+  ['application/json', 'json'],
+  ['application/xml', 'xml'],
+  ['text/xml', 'xml'],
+  ['text/plain', 'txt'],
+  ['text/css', 'css'],
+  ['text/javascript', 'js'],
+  ['image/png', 'png'],
+  ['image/jpeg', 'jpg'],
+  ['image/svg+xml', 'svg'],
+  ['application/pdf', 'pdf'],
+])
 
 export class Store {
   readonly #out: string | undefined
@@ -128,8 +129,8 @@ export class Store {
       if (long && this.#index) await this.#index.appendParts(lineOf(entry, long))
       else if (this.#index) this.#index.append([entry])
       else if (process.stdout.isTTY) return
-      else if (long) for await (const part of lineOf(entry, long)) await print(part)
-      else await print(`${JSON.stringify(entry)}\n`)
+      else if (long) for await (const part of lineOf(entry, long)) await printed(part)
+      else await printed(`${JSON.stringify(entry)}\n`)
     })
     this.#last = written.catch(() => {})
     return written
@@ -148,21 +149,21 @@ async function* lineOf(entry: Entry, { key, texts }: Long): AsyncGenerator<strin
   yield '"}\n'
 }
 
-async function print(text: string): Promise<void> {
-  const isRoom = process.stdout.write(text)
+async function printed(text: string): Promise<void> {
+  const isRoom = print(text)
   if (!isRoom) await new Promise((resolve) => process.stdout.once('drain', resolve))
 }
 
 /**
- * Where a body goes: the URL's path as folders, and a name with eight digits of the URL's hash. So `/a` and
+ * Where a body goes: the URL's path as folders, and a name with half of the URL's hash. So `/a` and
  * `/a/b` and `/a?b` are three files on every system.
  */
 export function fileOf(url: URL, type: string): string {
-  const hash = createHash('sha256').update(url.href).digest('hex').slice(0, 8)
+  const hash = createHash('sha256').update(url.href).digest('hex').slice(0, 32)
   const segments = url.pathname.split('/').filter(Boolean).map(plain)
   const last = url.pathname.endsWith('/') ? 'index' : (segments.pop() ?? 'index')
   const [, stem = last, own] = /^(.+)\.(\w{1,8})$/.exec(last) ?? []
-  const extension = EXTENSIONS[type.replace(/;.*/, '').trim().toLowerCase()] ?? own ?? 'bin'
+  const extension = EXTENSIONS.get(type.split(';', 1)[0]!.trim().toLowerCase()) ?? own ?? 'bin'
   const host = plain(url.host.replaceAll(':', '_'))
   return ['pages', host, ...segments.slice(0, 8), `${stem}-${hash}.${extension}`].join('/')
 }

@@ -9,6 +9,7 @@ import { toUrl } from '../scopes/names.js'
 import type { Host } from './frontier.js'
 import { rounded, seconds, sparkline } from './plot.js'
 import type { Run } from './run.js'
+import { json, say } from './terminal.js'
 
 export interface View {
   /** Draws once more, and stops. */
@@ -71,11 +72,11 @@ export function startView(run: Run): View {
     }
     if (!isLast && now - toldAt < 2000) return
     toldAt = now
-    process.stderr.write(isJson ? `${JSON.stringify({ progress: shown })}\n` : `${plainLine(shown)}\n`)
+    say(isJson ? `${json({ progress: shown })}\n` : `${plainLine(shown)}\n`)
   }
   run.say = (problem) => {
-    if (isJson) process.stderr.write(`${JSON.stringify({ problem })}\n`)
-    else process.stderr.write(`${drawn > 0 ? `\x1b[${drawn}A\r\x1b[J` : ''}${problem}\n`)
+    if (drawn > 0) process.stderr.write(`\x1b[${drawn}A\r\x1b[J`)
+    say(isJson ? `${json({ problem })}\n` : `${problem}\n`)
     drawn = 0
   }
   const timer = setInterval(() => draw(false), isTerminal ? 200 : 500)

@@ -7,6 +7,12 @@ import type { Permit } from './permit.js'
 /** More scopes than this with a warning each are forgotten, and may be told again. */
 const MOST_KNOWN = 10_000
 
+/** A scope's name is any text: it neither begins another line nor commands the terminal. */
+function oneLine(message: string): string {
+  const controls = /[\p{Cc}\p{Cf}\u2028\u2029]/gu
+  return message.replaceAll(controls, (found) => `\\u${found.codePointAt(0)!.toString(16).padStart(4, '0')}`)
+}
+
 export class Warnings {
   readonly #ears: Ears
   readonly #tell: (event: ThrottleEvents['warning']) => void
@@ -31,7 +37,7 @@ export class Warnings {
   /** Tells it, for callers that take care of the once. */
   tell(code: WarningEvent['code'], message: string, scope?: string): void {
     if (this.#ears.warning.isHeard) this.#tell(eventOf('warning', { code, message, scope }))
-    else if (this.#isPrinted) console.warn(`autothrottle: ${message} (${code})`)
+    else if (this.#isPrinted) console.warn(`autothrottle: ${oneLine(message)} (${code})`)
   }
 }
 

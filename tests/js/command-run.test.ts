@@ -11,6 +11,8 @@ import { crawl } from '../../js/command/crawl.js'
 import { get } from '../../js/command/get.js'
 import { readingOf } from '../../js/command/links.js'
 import type { Run } from '../../js/command/run.js'
+import { fileOf } from '../../js/command/store.js'
+import { json, shown } from '../../js/command/terminal.js'
 import { readArguments } from '../../js/command/usage.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'autothrottle-run-'))
@@ -160,7 +162,7 @@ test('what says who we are goes to the origins that were given: no other scheme,
     (name: string, body: string): Page =>
     (init) => {
       seen[name] = new Headers(init.headers).get('cookie')
-      return html(body)(init)
+      return html(body)()
     }
   const web = {
     'https://site.example/': note('start', '<a href="http://site.example/">plain</a><a href="/own">own</a>'),
@@ -191,6 +193,25 @@ test('a sitemap is read in one look at each character, whatever it holds', () =>
     '<url><loc><![CDATA[/d?e&f]]></loc></url><url><loc>mailto:g</loc></url><!-- <loc>/h</loc> --></s:urlset>'
   assert.deepEqual(read(text), [true, ['https://a.example/a?b=1&c=2', 'https://a.example/d?e&f']])
   assert.deepEqual(read('<rss><loc>/a</loc></rss>'), [false, []])
+})
+
+test('no byte of a stranger is a command for a terminal', () => {
+  for (let code = 0; code < 0x3000; code++) {
+    const text = shown(`a${String.fromCharCode(code)}b`)
+    assert.match(text, /^a(?:[\n -~\u00a0-\u2fff]|\\u[0-9a-f]{4})b$/)
+    assert.ok(!/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u.test(text.replaceAll('\n', '')), text)
+    assert.equal(JSON.parse(json({ text: String.fromCharCode(code) })).text, String.fromCharCode(code))
+  }
+})
+
+test('two URLs never share a file, and no content type is a property of objects', () => {
+  const files = new Set<string>()
+  const count = 200_000
+  for (let page = 0; page < count; page++)
+    files.add(fileOf(new URL(`https://a.example/list?page=${page}`), 'text/html').toLowerCase())
+  assert.equal(files.size, count)
+  for (const type of ['constructor', '__proto__', 'toString; charset=x'])
+    assert.match(fileOf(new URL('https://a.example/x'), type), /\.bin$/)
 })
 
 test('a Location in UTF-8, whose bytes come as letters, leads to its page', async () => {
