@@ -19,7 +19,7 @@ const DONE = 0
 const NOTHING = 1
 const WRONG_USAGE = 2
 const SOME_FAILED = 3
-/** A run that saw no other answer has done nothing. */
+/** A run that saw no other answer has failed. */
 const REFUSALS = new Set([401, 403, 407, 429, 451, 503])
 const SIGNALS: Record<string, number> = { SIGINT: 130, SIGTERM: 143 }
 

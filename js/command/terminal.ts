@@ -12,7 +12,7 @@ const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16
 /** A text of which no character but the newline is a command for a terminal. */
 export const shown = (text: string): string => text.replaceAll(UNSAFE, escaped)
 
-/** The same of JSON, which means the same then: such characters stand only in its strings. */
+/** The same of JSON, which means the same then: control characters stand only in its strings. */
 export const json = (value: unknown): string => shown(JSON.stringify(value))
 
 /** What a command was asked for. */
