@@ -17,7 +17,7 @@ import PQueue from 'p-queue'
 const isQuick = process.argv.includes('--quick')
 const CALLS = isQuick ? 20_000 : 50_000
 const ROUNDS = isQuick ? 5 : 15
-const free = { concurrency: 1000, defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 } }
+const free = { maxInFlight: 1000, defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 } }
 const url = 'https://quotes.example/page/1'
 const scopes = { scopes: 'quotes.example' }
 const work = async () => 1
@@ -81,7 +81,7 @@ function table(title, least, base, isDifference = false) {
 {
   const MANY = 10_000
   const limit = pLimit(10)
-  const ten = { concurrency: 10, warnThreshold: 1e6 }
+  const ten = { maxInFlight: 10, warnThreshold: 1e6 }
   const throttle = createThrottle({ ...free, ...ten })
   const all = (call) => () => Promise.all(Array.from({ length: MANY }, call))
   const calls = {
@@ -122,7 +122,7 @@ function table(title, least, base, isDifference = false) {
   const AT_ONCE = 64
   const MANY = isQuick ? 2_000 : 10_000
   const limit = pLimit(AT_ONCE)
-  const bounded = { concurrency: AT_ONCE, warnThreshold: 1e6 }
+  const bounded = { maxInFlight: AT_ONCE, warnThreshold: 1e6 }
   const throttle = createThrottle({ ...free, ...bounded })
   const read = async (response) => (await response).text()
   const all = (call) => () => Promise.all(Array.from({ length: MANY }, () => read(call())))
@@ -162,7 +162,7 @@ function table(title, least, base, isDifference = false) {
   const never = () => new Promise(() => {})
   const limit = pLimit(1)
   const queue = new PQueue({ concurrency: 1 })
-  const throttle = createThrottle({ ...free, concurrency: 1, warnThreshold: 1e6 })
+  const throttle = createThrottle({ ...free, maxInFlight: 1, warnThreshold: 1e6 })
   const calls = {
     'p-limit': () => limit(never),
     'p-queue': () => queue.add(never),

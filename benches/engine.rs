@@ -96,7 +96,7 @@ fn answers_with_limits(cycles: u64) -> f64 {
 /// Nanoseconds per dispatch (poll, settle, and what they move) while `waiting` requests wait.
 fn crowd(waiting: usize, is_shared: bool, dispatches: usize) -> f64 {
     let mut engine = engine(
-        r#"{ "concurrency": 1000000, "defaults": { "delay": 1000, "slotDelay": 0, "concurrency": 2, "jitter": false },
+        r#"{ "maxInFlight": 1000000, "defaults": { "delay": 1000, "slotDelay": 0, "concurrency": 2, "jitter": false },
              "scopes": { "shared": { "delay": 0, "concurrency": 64 } } }"#,
     );
     let shared = engine.scope("shared");

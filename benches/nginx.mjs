@@ -33,7 +33,7 @@ const PLAIN = { slotDelay: 0, jitter: false, backoff: false }
 
 /** A delay of this many gaps of a rate. */
 const fixed = (gaps, rate) => ({
-  throttle: { concurrency: 256, defaults: { ...PLAIN, delay: (1000 * gaps) / rate, concurrency: 256 } },
+  throttle: { maxInFlight: 256, defaults: { ...PLAIN, delay: (1000 * gaps) / rate, concurrency: 256 } },
 })
 
 /** What each knows of the limit: `rate` per second, or `slots` at a time. */

@@ -30,7 +30,7 @@ const memory = () => {
 }
 
 const throttle = createThrottle({
-  concurrency: 100_000,
+  maxInFlight: 100_000,
   maxScopes: 2 * hosts,
   warnThreshold: 1e8,
   defaults: { delay: GAP, slotDelay: 0, jitter: false },

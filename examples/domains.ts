@@ -16,7 +16,7 @@ export function oneScope(options: ThrottleOptions = {}) {
 export function everyLevel(options: ThrottleOptions = {}) {
   return createThrottle({
     ...options,
-    concurrency: 100,
+    maxInFlight: 100,
     defaults: { delay: 0, slotDelay: 0 },
     scopes: {
       'toscrape.com': { concurrency: 32 },

@@ -8,7 +8,7 @@ import { byEndpoint, createThrottle, type ThrottleOptions } from 'autothrottle'
 
 export function perEndpoint(options: ThrottleOptions = {}) {
   return createThrottle({
-    concurrency: 1000,
+    maxInFlight: 1000,
     ...options,
     defaults: { jitter: false },
     scopes: {

@@ -11,7 +11,7 @@ import OpenAI from 'openai'
 
 /** Summaries of texts, each asked for when there is room for it. */
 export async function summaries(baseURL: string, texts: readonly string[]) {
-  const llm = llmFetch(createThrottle({ concurrency: 64 }))
+  const llm = llmFetch(createThrottle({ maxInFlight: 64 }))
   const client = new OpenAI({ baseURL, apiKey: 'none', ...llm.client })
   const ask = async (text: string) => {
     const messages = [{ role: 'user' as const, content: `Summarize: ${text}` }]

@@ -22,7 +22,7 @@ function targetOf({ url }: ScopeRequest): string | undefined {
 
 export function scrapingApi(options: ThrottleOptions = {}) {
   return createThrottle({
-    concurrency: 1000,
+    maxInFlight: 1000,
     defaults: { jitter: false },
     ...options,
     scopes: { [API]: { concurrency: 1000, delay: 80, slotDelay: 0 } },

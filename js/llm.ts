@@ -3,7 +3,7 @@
  * `@anthropic-ai/sdk` clients as they are.
  *
  * ```ts
- * const llm = llmFetch(createThrottle({ concurrency: 64 }))
+ * const llm = llmFetch(createThrottle({ maxInFlight: 64 }))
  * const client = new OpenAI({ apiKey, ...llm.client })
  * ```
  *
@@ -215,7 +215,8 @@ class Llm {
     check(options)
     this.#throttle = throttle
     this.#options = options
-    this.#concurrency = throttle.options.concurrency ?? 16
+    const { maxInFlight, concurrency, defaults } = throttle.options
+    this.#concurrency = maxInFlight ?? Math.max(16, concurrency ?? defaults?.concurrency ?? 0)
     this.#limits = Object.entries(options.limits ?? {}).map(([pattern, limit]) => {
       const text = pattern.replace(/[^\w*?]/g, '\\$&').replace(/[*?]/g, (sign) => (sign === '*' ? '.*' : '.'))
       return [new RegExp(`^${text}$`), limit]

@@ -47,8 +47,8 @@ words! {
     pub enum Reason {
         /// The scope or the throttle is paused.
         Paused = "paused",
-        /// All places of the whole throttle are taken.
-        Global = "global",
+        /// `maxInFlight` requests are in flight, all scopes together.
+        Global = "max-in-flight",
         /// All slots of the scope are taken.
         Concurrency = "concurrency",
         /// The scope's delay since its last send.

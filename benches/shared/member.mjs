@@ -75,7 +75,7 @@ async function caller({ url, options, atOnce, ...told }) {
  */
 async function asks({ name, index, atOnce, ms, store }) {
   const shared = await group({ name, store })
-  const throttle = createThrottle({ concurrency: 10_000, defaults: FREE, shared })
+  const throttle = createThrottle({ maxInFlight: 10_000, defaults: FREE, shared })
   // The first of them writes.
   await sleep(index === 0 ? 0 : 300)
   const first = await throttle.acquire({ scopes: 'x' })
@@ -113,7 +113,7 @@ async function asks({ name, index, atOnce, ms, store }) {
 async function takeover({ name, store, hosts }) {
   const shared = await group({ name, store })
   const defaults = { ...FREE, autothrottle: true }
-  const throttle = createThrottle({ concurrency: 100_000, defaults, shared })
+  const throttle = createThrottle({ maxInFlight: 100_000, defaults, shared })
   if (hosts === 0) {
     process.on('message', () => process.send({ heard: Object.keys(throttle.snapshot().scopes).length }))
     for (;;) {

@@ -106,7 +106,7 @@ export async function play(what, way, most) {
   const slow = what.isSlow ? await slowWay(store.port) : undefined
   const name = `bench-${process.pid}-${Date.now()}`
   const slots = { delay: 0, slotDelay: 0, jitter: false, concurrency: what.slots }
-  const options = { concurrency: 256, defaults: what.slots ? slots : { rampup: true } }
+  const options = { maxInFlight: 256, defaults: what.slots ? slots : { rampup: true } }
   const group = (who, how, zone, port) =>
     Array.from({ length: COUNT }, (_, index) =>
       worker({

@@ -104,7 +104,7 @@ function autothrottle() {
       server: { model: 'queue', workers: 2, service: 150 },
       network: { latency: 50, jitter: 20 },
       load: { rate: 4 },
-      throttle: { autothrottle: true, delay: 100, concurrency: 8 },
+      throttle: { autothrottle: true, delay: 100 },
       changes: [
         { at: 30_000, server: { service: 900 } },
         { at: 60_000, server: { service: 150 } },

@@ -115,7 +115,7 @@ function throttleOptions(values: Values): ThrottleOptions {
     // Who stalls is left alone: longer than most deployments, and most bans that end by themselves.
     stallAfter: 900_000,
     ...given,
-    concurrency: whole(values, 'total', given.concurrency ?? 64, 1),
+    maxInFlight: whole(values, 'total', given.maxInFlight ?? 64, 1),
     requestTimeout: number(values, 'timeout', given.requestTimeout ?? 30_000, 1),
     ...(retries > 0 ? { retry: { ...given.retry, limit: retries } } : { retry: undefined }),
   } as ThrottleOptions

@@ -123,7 +123,7 @@ export class Driver implements Requests {
   isForSlot({ scopes, cost }: Waiter): boolean {
     const handles = scopes.map((scope) => this.engine.find(scope))
     const { reason } = this.engine.peek(this.clock.now(), handles, { cost })
-    return reason === 'concurrency' || reason === 'global'
+    return reason === 'concurrency' || reason === 'max-in-flight'
   }
 
   /** Those who wait for this scope alone. */

@@ -182,7 +182,7 @@ export class Nesting {
     const functions = held.filter((permit) => !isHook(permit))
     if (functions.length > 0) {
       const message = 'functions of run, map or wrap hold all slots that calls inside wait for'
-      const how = 'their slots are given back; raise `concurrency`'
+      const how = 'their slots are given back; raise `concurrency` or `maxInFlight`'
       this.#warnings.once('nested', `${message} (${scopesOf(functions)}): ${how}`)
     }
     for (const permit of functions) permit.settle(NOTHING)

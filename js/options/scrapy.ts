@@ -232,6 +232,17 @@ function readScopes(options: Draft, defaults: Draft, typed: Draft, sections: Rec
     for (const place of scopes.values())
       if (place.quota !== undefined && place.delay === undefined) place.slotDelay ??= 0
   }
+  // Nor do slots set the second of a scope aside.
+  const isPaced = ({ delay, rate, quota, rampup }: Draft) => (delay ?? rate ?? quota) !== undefined || rampup
+  for (const place of places) {
+    if (place.concurrency === undefined || isPaced(place) || isPaced(defaults)) continue
+    place.delay = slotDelay
+    if (!(place.autothrottle ?? defaults.autothrottle) && defaults.slotDelay === undefined)
+      place.slotDelay ??= slotDelay
+    for (const scope of place === defaults ? scopes.values() : [])
+      if (scope.rate === undefined && isPaced(scope))
+        Object.assign(scope, { delay: 0, slotDelay: 0, ...scope })
+  }
   defaults.downAfter ??= downAfter
   // The draft has fewer statuses, and holds that are no longer than the longest delay.
   for (const place of places)

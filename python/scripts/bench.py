@@ -95,7 +95,7 @@ def tasks() -> Callable[[], None]:
 def in_line() -> Callable[[], None]:
     """Tasks that wait for each other: one slot."""
     loop = asyncio.new_event_loop()
-    throttle = Throttle(delay=0, concurrency=1, warn_threshold=CYCLES * 2)
+    throttle = Throttle(delay=0, max_in_flight=1, warn_threshold=CYCLES * 2)
 
     async def one() -> None:
         async with throttle.acquire(URL) as permit:
@@ -195,7 +195,7 @@ def first_permit() -> float:
 
 def side_by_side() -> None:
     """What a permit costs a task, beside what does less."""
-    wide = {"concurrency": TASKS * 2, "warn_threshold": TASKS * 2, "warnings": False}
+    wide = {"max_in_flight": TASKS * 2, "warn_threshold": TASKS * 2, "warnings": False}
 
     def throttled(hosts: int = 1, told: bool = False, **pace: object) -> Callable[[int], Awaitable[None]]:
         made: list[tuple[object, Throttle]] = []

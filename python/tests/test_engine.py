@@ -176,7 +176,7 @@ def test_an_outcome_may_be_read_by_another_engine() -> None:
 
 
 def test_threads_may_share_one() -> None:
-    engine = Engine({"defaults": {"concurrency": 8, "delay": 0, "slotDelay": 0}, "concurrency": 8})
+    engine = Engine({"defaults": {"concurrency": 8, "delay": 0, "slotDelay": 0}, "maxInFlight": 8})
     scope = engine.scope("a")
 
     def work() -> None:

@@ -49,7 +49,7 @@ class Server:
 
 
 def thread_client(server: Server, **options: Any) -> tuple[ThreadThrottle, Any, Any]:
-    throttle = ThreadThrottle(clock=server.clock, concurrency=32, jitter=False, warnings=False)
+    throttle = ThreadThrottle(clock=server.clock, max_in_flight=32, jitter=False, warnings=False)
     transport = llm.transport(throttle, httpx.MockTransport(server), **options)
     return throttle, transport, httpx.Client(transport=transport)
 
@@ -215,7 +215,7 @@ def test_a_stream_that_breaks_off_is_charged_what_was_written(clock: FakeClock, 
 
 async def test_tasks_have_the_same(clock: FakeClock) -> None:
     parts = Parts([START, TEXT, END])
-    throttle = Throttle(clock=clock, concurrency=32)
+    throttle = Throttle(clock=clock, max_in_flight=32)
     server = Server(clock, lambda: streamed(parts))
     transport = llm.async_transport(throttle, httpx.MockTransport(server), **OTPM)
     async with httpx.AsyncClient(transport=transport) as client:
@@ -369,7 +369,7 @@ async def test_most_of_the_tightest_budget_is_used_and_few_calls_are_refused(
     clock: FakeClock, limits: dict[str, float]
 ) -> None:
     server = ModelServer(clock, limits)
-    throttle = Throttle(clock=clock, concurrency=256, warnings=False)
+    throttle = Throttle(clock=clock, max_in_flight=256, warnings=False)
 
     class Inner(httpx.AsyncBaseTransport):  # type: ignore[misc, name-defined]
         async def handle_async_request(self, request: Any) -> Any:
@@ -410,7 +410,7 @@ def test_the_real_sdks(clock: FakeClock, name: str) -> None:
         said = {"content": [{"type": "text", "text": "Hi"}], "choices": [{"message": {"content": "Hi"}}]}
         return library.Response(200, json={"usage": {"input_tokens": 9, "output_tokens": 2}, **said})
 
-    throttle = ThreadThrottle(clock=clock, concurrency=16, warnings=False)
+    throttle = ThreadThrottle(clock=clock, max_in_flight=16, warnings=False)
     options: Any = {"account": "a", "limits": {"m": {"tpm": 1000}}, "output": "max", "headroom": 1}
     transport = llm.transport(throttle, library.MockTransport(answer), **options)
     kind = sdk.OpenAI if name == "openai" else sdk.Anthropic
@@ -434,7 +434,7 @@ def test_the_middleware_of_anthropic(clock: FakeClock) -> None:
     library = importlib.import_module(sdk.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
     body = {"content": [{"type": "text", "text": "Hi"}], "usage": {"input_tokens": 90, "output_tokens": 20}}
     send = library.MockTransport(lambda _: library.Response(200, json=body))
-    throttle = ThreadThrottle(clock=clock, concurrency=16, warnings=False)
+    throttle = ThreadThrottle(clock=clock, max_in_flight=16, warnings=False)
     own = llm.middleware(throttle, limits={"*": {"otpm": 1000}}, headroom=1)
     client = sdk.Anthropic(api_key="k", http_client=library.Client(transport=send), middleware=[own])
     asks: Any = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "a"}]}
@@ -460,7 +460,7 @@ async def test_the_middleware_of_anthropic_where_tasks_wait(clock: FakeClock) ->
             200, content=START + TEXT + END, headers={"content-type": "text/event-stream"}
         )
 
-    throttle = Throttle(clock=clock, concurrency=16, warnings=False)
+    throttle = Throttle(clock=clock, max_in_flight=16, warnings=False)
     own = llm.middleware(throttle, limits={"*": {"otpm": 1000}}, headroom=1)
     http_client = library.AsyncClient(transport=library.MockTransport(answer))
     client = sdk.AsyncAnthropic(api_key="k", http_client=http_client, middleware=[own])

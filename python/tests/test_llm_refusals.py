@@ -18,7 +18,7 @@ ASKING = {"model": "m-1", "max_tokens": 100, "messages": [{"role": "user", "cont
 
 
 def client_of(clock: FakeClock, answer: Any, options: Any = None, **more: Any) -> tuple[Any, Any, list[str]]:
-    throttle = ThreadThrottle(clock=clock, concurrency=16, jitter=False, **more)
+    throttle = ThreadThrottle(clock=clock, max_in_flight=16, jitter=False, **more)
     warned: list[str] = []
     throttle.on("warning", lambda told: warned.append(f"{told.code}: {told.message}"))
     transport = llm.transport(throttle, httpx.MockTransport(answer), **(options or {}))
@@ -59,7 +59,7 @@ def test_middleware_raises_it(clock: FakeClock) -> None:
     send = library.MockTransport(
         lambda _: library.Response(429, json=refusal, headers={"retry-after": "277403"})
     )
-    own = llm.middleware(ThreadThrottle(clock=clock, concurrency=16))
+    own = llm.middleware(ThreadThrottle(clock=clock, max_in_flight=16))
     client = sdk.Anthropic(api_key="k", http_client=library.Client(transport=send), middleware=[own])
     with pytest.raises(RetryAfterTooLongError):
         client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "a"}])

@@ -184,7 +184,7 @@ async def test_wrap_on_a_method_says_how(clock: FakeClock) -> None:
 
 
 def test_after_its_loop_a_throttle_can_be_settled_and_closed() -> None:
-    throttle = Throttle(delay=0, concurrency=1)
+    throttle = Throttle(delay=0, max_in_flight=1)
 
     async def leave_behind() -> Permit:
         permit = await throttle.acquire(URL)

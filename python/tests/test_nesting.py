@@ -32,7 +32,7 @@ def client_of(clock: FakeClock, throttle: Throttle, *statuses: int) -> tuple[htt
 
 
 async def test_a_throttled_client_in_run_takes_the_permit(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=1)
+    throttle = plain(clock, max_in_flight=1)
     client, asked = client_of(clock, throttle, 429)
     sent: list[int] = []
     throttle.on("settle", lambda event: sent.append(event.status or 0))
@@ -46,7 +46,7 @@ async def test_a_throttled_client_in_run_takes_the_permit(clock: FakeClock) -> N
 
 
 async def test_each_further_request_waits_for_the_pace(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=1)
+    throttle = plain(clock, max_in_flight=1)
     client, asked = client_of(clock, throttle)
 
     async def three(url: str) -> int:
@@ -65,7 +65,7 @@ async def test_each_further_request_waits_for_the_pace(clock: FakeClock) -> None
 
 
 async def test_so_it_is_in_the_block_of_a_permit_and_in_wrap(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=1)
+    throttle = plain(clock, max_in_flight=1)
     client, asked = client_of(clock, throttle)
 
     async def block() -> None:
@@ -87,7 +87,7 @@ async def test_so_it_is_in_the_block_of_a_permit_and_in_wrap(clock: FakeClock) -
 
 
 async def test_slots_that_functions_hold_for_one_another_come_back(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=1)
+    throttle = plain(clock, max_in_flight=1)
     client, asked = client_of(clock, throttle)
     told = warned(throttle)
 
@@ -98,12 +98,14 @@ async def test_slots_that_functions_hold_for_one_another_come_back(clock: FakeCl
     assert len(asked) == 1
     ((code, message),) = told
     assert code == "nested"
-    assert message.endswith("wait for (example.com): their slots are given back; raise `concurrency`")
+    assert message.endswith(
+        "wait for (example.com): their slots are given back; raise `concurrency` or `max_in_flight`"
+    )
     assert throttle.stats().in_flight == 0
 
 
 async def test_in_a_shared_limit_they_come_back_when_nothing_moves(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=1)
+    throttle = plain(clock, max_in_flight=1)
     # As if other processes could give slots back.
     throttle._desk.following = Following(throttle._desk, cast("Any", None))
     client, _ = client_of(clock, throttle)
@@ -121,7 +123,7 @@ async def test_in_a_shared_limit_they_come_back_when_nothing_moves(clock: FakeCl
 
 
 async def test_what_waits_for_resume_is_not_stuck(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=1, defaults={"concurrency": 5})
+    throttle = plain(clock, max_in_flight=1, defaults={"concurrency": 5})
     client, _ = client_of(clock, throttle)
     told = warned(throttle)
 
@@ -164,7 +166,7 @@ async def test_another_cost_is_another_request(clock: FakeClock) -> None:
 
 
 async def test_run_calls_again_for_what_a_request_inside_was_answered(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=1, backoff=False)
+    throttle = plain(clock, max_in_flight=1, backoff=False)
     client, asked = client_of(clock, throttle, 503, 200, 503)
 
     async def twice(url: str) -> int:
@@ -190,7 +192,7 @@ async def test_it_waits_as_long_as_the_server_asked(clock: FakeClock) -> None:
 
 
 async def test_tasks_beside_the_function_are_not_inside(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=1)
+    throttle = plain(clock, max_in_flight=1)
     client, asked = client_of(clock, throttle)
     gate = asyncio.Event()
 
@@ -207,7 +209,7 @@ async def test_tasks_beside_the_function_are_not_inside(clock: FakeClock) -> Non
 
 
 def test_threads_nest_alike(clock: FakeClock) -> None:
-    throttle = ThreadThrottle(clock=clock, delay=1, jitter=False, concurrency=1)
+    throttle = ThreadThrottle(clock=clock, delay=1, jitter=False, max_in_flight=1)
     inner = ThrottleTransport(throttle, httpx.MockTransport(lambda _: httpx.Response(429)))
     done: list[float] = []
 
@@ -258,7 +260,7 @@ async def test_a_hook_that_waits_for_the_slot_of_its_own_request_is_refused(hook
         await clients[0].get(f"{PAGE}status")
 
     options: Any = {hook: ask}
-    throttle = Throttle(delay=0, concurrency=1, **options)
+    throttle = Throttle(delay=0, max_in_flight=1, **options)
     told = warned(throttle)
     clients.append(httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, answers_to(hook))))
     with pytest.raises(ManagerError) as caught:
@@ -269,7 +271,7 @@ async def test_a_hook_that_waits_for_the_slot_of_its_own_request_is_refused(hook
 def test_so_it_is_in_a_thread() -> None:
     clients: list[httpx.Client] = []
     options: Any = {"get_hints": lambda _: clients[0].get(f"{PAGE}status")}
-    throttle = ThreadThrottle(delay=0, concurrency=1, **options)
+    throttle = ThreadThrottle(delay=0, max_in_flight=1, **options)
     told = warned(throttle)
     clients.append(httpx.Client(transport=ThrottleTransport(throttle, answers_to("get_hints"))))
     with pytest.raises(ManagerError) as caught:

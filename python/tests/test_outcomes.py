@@ -230,7 +230,7 @@ async def test_a_gap_counts_from_when_a_function_waits(clock: FakeClock) -> None
 
 
 async def test_a_gap_counts_from_when_a_task_has_its_permit(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=9, scopes={"example.com": {"concurrency": 9}})
+    throttle = plain(clock, max_in_flight=9, scopes={"example.com": {"concurrency": 9}})
     throttle.on("send", lambda event: clock.jump(0.2) if event.at > 0 else None)
     tasks = [asyncio.ensure_future(throttle.acquire(URL)) for _ in range(3)]
     await clock.advance(9)

@@ -223,7 +223,7 @@ URLS = [f"https://example.com/{number}" for number in range(4)]
 
 
 def fast(clock: FakeClock) -> Throttle:
-    return Throttle(clock=clock, delay=1, jitter=False, concurrency=16)
+    return Throttle(clock=clock, delay=1, jitter=False, max_in_flight=16)
 
 
 async def collect(clock: FakeClock, items: AsyncIterator[Any], seconds: float) -> list[Any]:

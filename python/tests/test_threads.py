@@ -31,7 +31,7 @@ def test_a_thread_waits_for_its_turn(clock: FakeClock) -> None:
 
 
 def test_many_threads_share_one(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=64, scopes={"example.com": {"concurrency": 64}})
+    throttle = plain(clock, max_in_flight=64, scopes={"example.com": {"concurrency": 64}})
     lock, at = threading.Lock(), []
 
     def get(url: str) -> None:
@@ -191,7 +191,7 @@ from autothrottle.testing import FakeClock
 
 signal.alarm(60)
 clock, url = FakeClock(), "https://example.com/"
-throttle = ThreadThrottle(clock=clock, delay=1, concurrency=1, jitter=False)
+throttle = ThreadThrottle(clock=clock, delay=1, max_in_flight=1, jitter=False)
 told = []
 throttle.on("warning", lambda event: told.append(event.code))
 held = throttle.acquire(url)

@@ -32,7 +32,7 @@ async def test_requests_leave_a_delay_apart(clock: FakeClock) -> None:
 
 
 async def test_a_slot_is_held_until_it_is_settled(clock: FakeClock) -> None:
-    throttle = plain(clock, delay=0, concurrency=8, scopes={"example.com": {"concurrency": 1}})
+    throttle = plain(clock, delay=0, max_in_flight=8, scopes={"example.com": {"concurrency": 1}})
     first = await throttle.acquire(URL)
     second = asyncio.ensure_future(throttle.acquire(URL))
     await clock.advance(5)
@@ -90,7 +90,7 @@ async def test_a_wait_ends_with_its_timeout_and_leaves_its_place(clock: FakeCloc
 
 
 async def test_a_cancelled_task_gives_its_place_back(clock: FakeClock) -> None:
-    throttle = plain(clock, concurrency=9, scopes={"example.com": {"concurrency": 9}})
+    throttle = plain(clock, max_in_flight=9, scopes={"example.com": {"concurrency": 9}})
     async with throttle.acquire(URL):
         pass
     tasks = [asyncio.ensure_future(throttle.acquire(URL)) for _ in range(3)]

@@ -20,7 +20,7 @@ const WINDOW_MS: f64 = 60_000.0;
 /// Whether a request of these scopes has no part: `share` is of how many processes it is one, and which.
 pub fn waits(config: &Config, names: &[String], (of, rank): (u32, u32)) -> bool {
     let has_no_slot = |slots: u32| slots < of && rank >= slots;
-    has_no_slot(config.concurrency)
+    has_no_slot(config.max_in_flight)
         || names
             .iter()
             .any(|name| has_no_slot(config.scope(name).concurrency) || strict(config, None, name).is_some())
@@ -69,7 +69,9 @@ pub fn part(limits: Value, (of, rank): (u32, u32)) -> Value {
     let is_rated = is_strange && entries.iter().any(|(key, value)| key == "rate" && *value != Value::Nothing);
     let entries = entries.into_iter().map(|(key, value)| {
         let value = match (&*key, value) {
-            ("concurrency", Value::Number(slots)) => Value::Number((slots / by).floor().max(1.0)),
+            ("concurrency" | "maxInFlight", Value::Number(slots)) => {
+                Value::Number((slots / by).floor().max(1.0))
+            }
             ("window", Value::Number(ms)) => Value::Number(ms / by),
             ("rate", rate) if is_strange => paced(rate, by),
             // What is put off by chance comes nearer to the next.

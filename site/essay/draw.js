@@ -6,7 +6,7 @@
 
 /** Why the next request waits, in few words: there is room for few. */
 const WAITS_FOR = {
-  global: 'all places taken',
+  'max-in-flight': 'all places taken',
   concurrency: 'its places taken',
   delay: 'the delay',
   backoff: 'backoff',

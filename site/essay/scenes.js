@@ -11,7 +11,7 @@ import { isAnswered, isServed } from './draw.js'
 const network = { latency: 600 }
 /** Sends what waits, whatever the answers. */
 const deaf = (concurrency, more) => ({
-  concurrency,
+  maxInFlight: concurrency,
   defaults: { delay: 0, jitter: false, backoff: false, concurrency, ...more },
 })
 
@@ -52,7 +52,7 @@ export const SCENES = [
       ['a delay of 125 ms alone', deaf(8, { delay: 125 })],
       [
         'with backoff, the default',
-        { concurrency: 8, defaults: { delay: 125, jitter: false, concurrency: 8 } },
+        { maxInFlight: 8, defaults: { delay: 125, jitter: false, concurrency: 8 } },
       ],
     ),
     tell: ([deafOne, listening]) => [
@@ -105,7 +105,7 @@ export const SCENES = [
     server: [],
     doc: ['policies', 'Policies'],
     title: 'One bad host among many',
-    code: 'createThrottle({ delay: 0, concurrency: 4, defaults: { concurrency: 2 } })',
+    code: 'createThrottle({ delay: 0, maxInFlight: 4, defaults: { concurrency: 2 } })',
     hosts: ['slow.example', 'b.example', 'c.example'],
     runs: beside(
       {
@@ -117,7 +117,7 @@ export const SCENES = [
         load: { requests: 30 },
       },
       ['four at a time in all', deaf(4)],
-      ['and two at each host', { ...deaf(2), concurrency: 4 }],
+      ['and two at each host', { ...deaf(2), maxInFlight: 4 }],
     ),
     tell: ([pool, scopes]) => [
       `${pool.sent} requests go to three hosts. One takes five seconds for each answer.`,

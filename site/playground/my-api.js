@@ -77,7 +77,7 @@ export function limitInWords(server) {
 
 /** Without a pace, and deaf to answers. */
 const unthrottled = (concurrency) => ({
-  concurrency,
+  maxInFlight: concurrency,
   defaults: { delay: 0, jitter: false, backoff: false, concurrency },
 })
 
@@ -106,7 +106,7 @@ function runnersOf(choice, server) {
           {
             name: 'p-queue',
             told: `${slots ? `concurrency: ${slots}, ` : ''}intervalCap: ${told.limit}, interval: ${told.window}`,
-            throttle: { concurrency: atOnce, defaults: { ...unthrottled(atOnce).defaults, quota: told } },
+            throttle: { maxInFlight: atOnce, defaults: { ...unthrottled(atOnce).defaults, quota: told } },
           },
         ]
       : []),

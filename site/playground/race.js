@@ -14,7 +14,7 @@ const LOAD = { requests: PAGES }
 
 /** No pace, and no ear for answers: as many at a time as fit. */
 const unthrottled = (concurrency) => ({
-  concurrency,
+  maxInFlight: concurrency,
   defaults: { delay: 0, jitter: false, backoff: false, concurrency },
 })
 

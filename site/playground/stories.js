@@ -74,7 +74,7 @@ export const STORIES = [
         {
           kind: 'rate',
           name: 'Fixed rate',
-          throttle: { concurrency: 256, defaults: { rate: 6, backoff: false } },
+          throttle: { maxInFlight: 256, defaults: { rate: 6, backoff: false } },
         },
       ],
       changes: [

@@ -30,7 +30,7 @@ export const short = (value) =>
 
 const WHY = {
   paused: () => 'it is paused',
-  global: () => 'as many requests are in flight as the whole throttle allows',
+  'max-in-flight': () => 'as many requests are in flight as the whole throttle allows',
   concurrency: ({ slots }) =>
     slots === 1
       ? 'the one slot is taken until an answer comes'
@@ -55,7 +55,7 @@ const WHY = {
 /** Reasons as they stand in a sentence about the past. */
 const KEPT = {
   paused: 'a pause',
-  global: 'the limit of the whole throttle',
+  'max-in-flight': 'the limit of the whole throttle',
   concurrency: 'a free slot',
   delay: 'the delay',
   backoff: 'backoff',

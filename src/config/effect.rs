@@ -37,7 +37,11 @@ impl ScopeConfig {
         let slots = self.concurrency;
         if typed.has(Typed::CONCURRENCY) && slots > self.global {
             let all = &whole_text(self.global.into());
-            let why = [&whole_text(slots.into()), " slots; the limit of all scopes together is ", all];
+            let why = [
+                &whole_text(slots.into()),
+                " slots; `maxInFlight`, the limit of all scopes together, is ",
+                all,
+            ];
             return Some(("concurrency", text(&why)));
         }
         // A manager says another delay while it runs, and rampup finds one.

@@ -11,14 +11,16 @@ const ANSWERS: &[(&[Section], &str, &str)] = &[
     (
         &[Root, Scope],
         "maxconcurrent maxconcurrency concurrencylimit concurrent concurrentrequests maxconcurrentrequests \
-         maxsockets maxinflight parallel parallelism",
+         maxsockets parallel parallelism perhost maxperhost concurrencyperhost maxconcurrentperhost \
+         maxrequestsperhost",
         "concurrency",
     ),
     (
         &[Root],
-        "perhost maxperhost concurrencyperhost maxconcurrentperhost maxrequestsperhost",
-        "defaults: { concurrency }",
+        "maxtotal total totalconcurrency globalconcurrency maxtotalconcurrency maxconnections inflight",
+        "maxInFlight",
     ),
+    (&[Scope], "maxinflight inflight", "concurrency"),
     (&[Root, Scope], "mintime delayms delayseconds mindelay", "delay"),
     (&[Root, Scope], "interval intervalcap limit per burst maxrequests", "rate: { limit, per }"),
     (&[Root, Scope], "requestsperminute maxrequestsperminute perminute rpm maxrpm", "rate: \"60/min\""),

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The limit of all scopes together where the options set none.
-const GLOBAL: u32 = table::number(Section::Root, "concurrency") as u32;
+const GLOBAL: u32 = table::number(Section::Root, "maxInFlight") as u32;
 
 /// The same where a scope ramps: what it finds may need more than sixteen at a time.
 const GLOBAL_RAMPED: u32 = 256;
@@ -40,9 +40,9 @@ const GLOBAL_RAMPED: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Requests in flight, all scopes together.
-    pub concurrency: u32,
+    pub max_in_flight: u32,
     /// Whether the user said so.
-    pub(crate) is_concurrency_typed: bool,
+    is_max_in_flight_typed: bool,
     /// Settings of `defaults` that stand at the top.
     short: Vec<String>,
     /// Of every scope that is not named.
@@ -69,7 +69,7 @@ impl Config {
     pub fn parse(options: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
         let mut fields = Fields::of(options, String::new(), Section::Root, &mut problems);
-        let concurrency = fields.whole("concurrency");
+        let typed_global = fields.whole("maxInFlight");
         let (value, path) = fields.object("defaults").unwrap_or((Value::Nothing, "defaults".into()));
         let outer = fields.take_all(Section::Scope);
         let short = outer.iter().map(|(key, _)| key.clone()).collect();
@@ -97,8 +97,9 @@ impl Config {
             }
         }
         let retry = fields.object("retry").map(|(value, path)| retry::read(value, &path, fields.problems()));
-        let ramps = defaults.rampup.is_some() || named.iter().any(|(_, scope)| scope.rampup.is_some());
-        let global = concurrency.unwrap_or(if ramps { GLOBAL_RAMPED } else { GLOBAL });
+        let scopes = named.iter().map(|(_, scope)| scope).chain([&defaults]);
+        let global =
+            typed_global.unwrap_or_else(|| scopes.map(ScopeConfig::in_flight).fold(GLOBAL, u32::max));
         let in_force = |mut scope: ScopeConfig| {
             scope.global = global;
             scope.resolve();
@@ -114,8 +115,8 @@ impl Config {
             return Err(ConfigError { problems: problems.0 });
         }
         Ok(Self {
-            concurrency: global,
-            is_concurrency_typed: concurrency.is_some(),
+            max_in_flight: global,
+            is_max_in_flight_typed: typed_global.is_some(),
             short,
             defaults: in_force(defaults),
             scopes: named.into_iter().map(|(name, scope)| (name, in_force(scope))).collect(),
@@ -129,10 +130,10 @@ impl Config {
         })
     }
 
-    /// A scope was configured at run time: if it ramps now, the limit of all scopes must not be in its way.
+    /// A scope was configured at run time: the limit of all scopes must not be in its way.
     pub(crate) fn follow(&mut self, scope: &ScopeConfig) {
-        if scope.rampup.is_some() && !self.is_concurrency_typed {
-            self.concurrency = GLOBAL_RAMPED;
+        if !self.is_max_in_flight_typed {
+            self.max_in_flight = self.max_in_flight.max(scope.in_flight());
         }
     }
 

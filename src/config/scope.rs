@@ -1,7 +1,7 @@
 //! One scope's options: its settings in layers, read. Which of them wins is in `precedence.rs`.
 
 use super::{
-    GLOBAL,
+    GLOBAL, GLOBAL_RAMPED,
     precedence::Typed,
     quota::{Quota, read_quotas},
     reader::{self, Choice, Fields, Problems},
@@ -186,6 +186,12 @@ impl ScopeConfig {
         }
     }
 
+    /// As many as the limit of all scopes together must let through where none was typed.
+    pub(super) fn in_flight(&self) -> u32 {
+        let typed = if self.typed.has(Typed::CONCURRENCY) { self.concurrency } else { 0 };
+        typed.max(if self.rampup.is_some() { GLOBAL_RAMPED } else { 0 })
+    }
+
     /// The delay as a span.
     pub fn delay_span(&self) -> Span {
         Span::from_millis(self.delay)
@@ -289,7 +295,8 @@ impl ScopeConfig {
     ///
     /// | typed | delay | slotDelay | jitter | concurrency |
     /// |---|---|---|---|---|
-    /// | nothing, `jitter`, `concurrency` | 1000 | 1000 | 50 % | 1 |
+    /// | nothing, `jitter` | 1000 | 1000 | 50 % | 1 |
+    /// | `concurrency` | 0 | 0 | 50 % | |
     /// | `autothrottle` | 1000 | 0 | 50 % | 1 |
     /// | `delay` | | 0 | 50 % | 1 |
     /// | `slotDelay` | 1000 | | 50 % | 1 |
@@ -302,7 +309,8 @@ impl ScopeConfig {
         let usual = Self::default();
         let typed = |setting| self.typed.has(setting);
         let is_rate = typed(Typed::RATE);
-        let is_paced = is_rate || self.rampup.is_some() || !self.quota.is_empty();
+        let has_slots = typed(Typed::CONCURRENCY);
+        let is_paced = is_rate || has_slots || self.rampup.is_some() || !self.quota.is_empty();
         if !is_rate {
             self.rate = None;
         }
@@ -316,7 +324,7 @@ impl ScopeConfig {
         if !typed(Typed::JITTER) {
             self.jitter = if is_rate { jitter::Config::NONE } else { usual.jitter };
         }
-        if !typed(Typed::CONCURRENCY) {
+        if !has_slots {
             self.concurrency = if is_rate { self.global } else { usual.concurrency };
         }
         if !typed(Typed::MAX_DELAY) {

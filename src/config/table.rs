@@ -17,14 +17,14 @@ const MILLIS: Kind = Kind::Millis { above_zero: false };
 const TIME: Kind = Kind::Millis { above_zero: true };
 
 settings! {
-    Root "concurrency" ONE_TO_A_MILLION => Number(16.0),
-        "256 where a scope ramps", "CONCURRENT_REQUESTS",
+    Root "maxInFlight" ONE_TO_A_MILLION => Number(16.0),
+        "at least the greatest `concurrency` that you type, and 256 where a scope ramps", "CONCURRENT_REQUESTS",
         "Requests in flight, all scopes together.",
         "As in Scrapy; `rampup` may find that a server bears more.";
     Root "defaults" Kind::Object(Section::Scope) => Empty,
         "", "THROTTLING_DEFAULTS",
-        "Settings of every scope, unless `scopes` overrides them. All but `concurrency` may stand at the \
-         top instead: `{ rate: 5 }` is `{ defaults: { rate: 5 } }`. Both at once are an error.",
+        "Settings of every scope, unless `scopes` overrides them. They may stand at the top instead: \
+         `{ rate: 5 }` is `{ defaults: { rate: 5 } }`. Both at once are an error.",
         "Each setting's own default is polite.";
     Root "scopes" Kind::Named(Section::Scope) => Empty,
         "", "THROTTLING_SCOPES, DOWNLOAD_SLOTS",
@@ -144,20 +144,20 @@ settings! {
     Scope "rate" Kind::Rate => Unset,
         "", "",
         "Requests a second, evenly spaced: `5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, \
-         per, burst }`. A request counts as its `cost`, 1 unless you say another. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` the \
-         global limit, unless you set them in the same place. A `jitter` puts each request off by up to \
+         per, burst }`. A request counts as its `cost`, 1 unless you say another. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` that of \
+         `maxInFlight`, unless you set them in the same place. A `jitter` puts each request off by up to \
          that share of a gap; the mean stays.",
         "The default of `delay` is a pace already.";
     Scope "concurrency" ONE_TO_A_MILLION => Number(1.0),
-        "with `rate` the global limit", "CONCURRENT_REQUESTS_PER_DOMAIN",
+        "with `rate` as `maxInFlight`", "CONCURRENT_REQUESTS_PER_DOMAIN",
         "Slots: requests in flight in this scope.",
         "A visitor with a browser tab does one at a time.";
     Scope "delay" MILLIS => Number(1000.0),
-        "0 beside `rate`, `quota` or `rampup`", "DOWNLOAD_DELAY",
+        "0 beside `concurrency`, `rate`, `quota` or `rampup`", "DOWNLOAD_DELAY",
         "Milliseconds between two sends of the scope, from send to send.",
         "A second is polite everywhere.";
     Scope "slotDelay" MILLIS => Number(1000.0),
-        "0 beside `delay`, `rate`, `quota`, `rampup` or `autothrottle`", "DOWNLOAD_DELAY_PER_SLOT",
+        "0 beside `delay`, `concurrency`, `rate`, `quota`, `rampup` or `autothrottle`", "DOWNLOAD_DELAY_PER_SLOT",
         "Milliseconds between two sends of one slot, from send to send.",
         "The draft's second. Beside another pace it would make five a second one.";
     Scope "jitter" Kind::Jitter => Flag(true),
@@ -296,7 +296,7 @@ settings! {
         "The least delay in milliseconds.",
         "The server's limit is the bound.";
     Rampup "maxConcurrency" ONE_TO_A_MILLION => Unset,
-        "the global `concurrency`", "",
+        "as `maxInFlight`", "",
         "The most slots.",
         "The limit of all scopes together.";
 

@@ -449,7 +449,7 @@ impl Engine {
     fn global_block(&self) -> Option<Reason> {
         if self.paused {
             Some(Reason::Paused)
-        } else if self.in_flight >= self.config.concurrency {
+        } else if self.in_flight >= self.config.max_in_flight {
             Some(Reason::Global)
         } else {
             None

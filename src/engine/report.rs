@@ -122,6 +122,8 @@ impl Engine {
 
     /// The same, for a caller that knows which limit of the scope keeps the head of its queue.
     pub(super) fn note(&mut self, scope: u32, bound: Option<Reason>) {
+        let is_waiting = self.registry[scope].waiters.waiting > 0;
+        let bound = bound.or_else(|| self.global_block().filter(|_| is_waiting));
         if self.registry[scope].note(self.now, bound) {
             self.find_without_effect(scope);
         }
@@ -145,14 +147,11 @@ impl Engine {
         let entry = &self.registry[scope];
         let (config, meter) = (&entry.scope.config, entry.meter.as_deref()?);
         config.rampup.as_ref()?;
-        let mut reasons = Reason::ALL.into_iter().filter(|&reason| meter.share(Some(reason)) >= MOSTLY);
-        let (reason, setting, gap) = if let Some(reason) = reasons.next() {
-            let (setting, gap) = entry.scope.typed_limit(self.now, reason)?;
-            (reason, setting, gap)
-        } else if meter.share(None) >= MOSTLY && self.in_flight + 1 >= self.config.concurrency {
-            (Reason::Global, "concurrency", entry.scope.gap()?)
-        } else {
-            return None;
+        let mut reasons = Reason::ALL.into_iter().filter(|&reason| meter.share(reason) >= MOSTLY);
+        let reason = reasons.next()?;
+        let (setting, gap) = match reason {
+            Reason::Global => ("maxInFlight", entry.scope.gap()?),
+            _ => entry.scope.typed_limit(self.now, reason)?,
         };
         let is_slower = f64::from(meter.sends()) * gap.millis() < 0.9 * 60_000.0;
         if is_slower == (reason == Reason::Delay) {
@@ -163,8 +162,7 @@ impl Engine {
             Some((section, name)) => join(&self.config.path_of(&entry.name, config, section), name),
             None => self.config.path_of(&entry.name, config, setting),
         };
-        let share = meter.share(Some(reason).filter(|&reason| reason != Reason::Global));
-        let percent = whole_text((100.0 * share) as u64);
+        let percent = whole_text((100.0 * meter.share(reason)) as u64);
         let why = text(&["requests waited for it ", &percent, " % of the last minute"]);
         Some((reason, Diagnostic { scope: String::from(&*entry.name), setting: setting.into(), path, why }))
     }
@@ -178,7 +176,7 @@ impl Engine {
         }
         // What is learned takes time: its delay is long at first.
         let is_learning = config.rampup.is_some() || config.autothrottle.is_some();
-        let never_bound = |reason| meter.never_bound(Some(reason), is_learning);
+        let never_bound = |reason| meter.never_bound(reason, is_learning);
         let typed = config.typed;
         let (setting, why) = if let Some(known) = config.without_effect(typed) {
             known
@@ -197,19 +195,14 @@ impl Engine {
         {
             ("slotDelay", "no request ever waited for it while requests waited".into())
         } else if typed.has(Typed::RATE) && meter.hardly_rated() {
-            ("rate", "requests hardly ever wait for it: other limits are slower".into())
-        } else if self.config.is_concurrency_typed
-            && !typed.has(Typed::CONCURRENCY)
-            && !config.is_managed
-            && config.concurrency < self.config.concurrency
-            && meter.never_bound(None, is_learning)
-        {
-            // At the top it counts everybody, and each scope keeps its own slots.
-            let slots = whole_text(config.concurrency.into());
-            let why =
-                ["it counts all scopes together; each has ", &slots, " of its own (defaults.concurrency)"];
-            let (scope, setting) = (String::from(&*entry.name), String::from("concurrency"));
-            return Some(Diagnostic { scope, path: setting.clone(), setting, why: text(&why) });
+            let slower = match meter.slowest() {
+                Some(Reason::Global) => {
+                    text(&["maxInFlight (", &whole_text(self.config.max_in_flight.into()), ")"])
+                }
+                Some(reason) => reason.name().into(),
+                None => "another scope".into(),
+            };
+            ("rate", text(&["requests hardly ever wait for it, but for ", &slower]))
         } else {
             return None;
         };

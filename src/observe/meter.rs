@@ -82,7 +82,7 @@ pub(crate) struct Meter {
 }
 
 /// The share of the time in which each limit kept the first request waiting; `None` stands for limits
-/// elsewhere: of another scope, of the whole throttle.
+/// elsewhere: of another scope.
 pub type Shares = Vec<(Option<Reason>, f64)>;
 
 impl Plain for Shares {
@@ -109,7 +109,7 @@ record! {
         /// Requests in flight on average over the last minute.
         concurrency: f64,
         /// The share of the last minute in which each limit kept the first request waiting. `elsewhere` are
-        /// limits of other scopes and of the whole throttle. The rest is time in which no request waited.
+        /// limits of other scopes. The rest is time in which no request waited.
         bound_by: Shares,
     }
 }
@@ -173,11 +173,11 @@ impl Meter {
         (self.ever_bound, self.most_in_flight, self.told) = (0, self.activity.in_flight, 0);
     }
 
-    /// Whether people waited for long and this limit was never why; `None` stands for limits elsewhere.
-    /// `is_learning` is a pace that begins slowly.
-    pub fn never_bound(&self, bound: Option<Reason>, is_learning: bool) -> bool {
+    /// Whether people waited for long and this limit was never why. `is_learning` is a pace that begins
+    /// slowly.
+    pub fn never_bound(&self, bound: Reason, is_learning: bool) -> bool {
         let long = if is_learning { LONG_LEARNED } else { LONG };
-        self.paced >= long && self.ever_bound >> place(bound) & 1 == 0
+        self.paced >= long && self.ever_bound >> bound as u32 & 1 == 0
     }
 
     /// Whether people waited for long, and for the scope's rate in less than a tenth of the time.
@@ -185,15 +185,21 @@ impl Meter {
         self.waited >= LONG && self.rated.micros() < self.waited.micros() / 10
     }
 
+    /// The limit that kept people waiting longest, in two windows; `None` where one elsewhere did.
+    pub fn slowest(&self) -> Option<Reason> {
+        let booked = |place: usize| u64::from(self.this.bound[place]) + u64::from(self.last.bound[place]);
+        let reasons = Reason::ALL.into_iter().filter(|&reason| booked(reason as usize) > booked(REASONS));
+        reasons.max_by_key(|&reason| booked(reason as usize))
+    }
+
     /// Requests sent in the last window that is over.
     pub fn sends(&self) -> u32 {
         self.last.sends
     }
 
-    /// For which share of the last window that is over this limit kept the head of the line waiting; `None`
-    /// stands for limits elsewhere.
-    pub fn share(&self, bound: Option<Reason>) -> f64 {
-        f64::from(self.last.bound[place(bound)]) / WINDOW.micros() as f64
+    /// For which share of the last window that is over this limit kept the head of the line waiting.
+    pub fn share(&self, bound: Reason) -> f64 {
+        f64::from(self.last.bound[bound as usize]) / WINDOW.micros() as f64
     }
 
     /// True once for each reason, until the settings change.
@@ -307,7 +313,7 @@ impl Meter {
         let before = self.waited;
         self.waited = before + span;
         self.is_turned |= before < LONG && self.waited >= LONG;
-        if bound.is_some() {
+        if bound.is_some_and(|reason| reason != Reason::Global) {
             let before = self.paced;
             self.paced = before + span;
             self.is_turned |= before < LONG && self.paced >= LONG;
@@ -358,7 +364,7 @@ mod tests {
         assert!(meter.note(at(3630), waiting(Some(Reason::Quota))));
         assert_eq!(meter.waited, Span::from_micros(3_600_000_000));
         assert_eq!(meter.effective(at(3630)).bound_by, [(None, 1.0)]);
-        assert!(!meter.never_bound(Some(Reason::Concurrency), false), "no limit of its own");
-        assert!(meter.hardly_rated() && !meter.never_bound(Some(Reason::Quota), false));
+        assert!(!meter.never_bound(Reason::Concurrency, false), "no limit of its own");
+        assert!(meter.hardly_rated() && !meter.never_bound(Reason::Quota, false));
     }
 }

@@ -53,7 +53,7 @@ const says = (client, more = {}, options = {}) =>
     options,
   )
 const setUp = (options) => {
-  const throttle = createThrottle({ concurrency: 16, warnings: false })
+  const throttle = createThrottle({ maxInFlight: 16, warnings: false })
   return { throttle, llm: llmFetch(throttle, { account: 'a', ...options }) }
 }
 
@@ -189,7 +189,7 @@ for (const [name, server] of [
   }, async (t) => {
     const Anthropic = await sdk()
     const seen = await drive(server, { minutes: 15, workers: 40 }, (clock, fetch) => {
-      const throttle = createThrottle({ clock, concurrency: 256, fetch, warnings: false, seed: 7 })
+      const throttle = createThrottle({ clock, maxInFlight: 256, fetch, warnings: false, seed: 7 })
       const llm = llmFetch(throttle, { vendor: name })
       const options = { apiKey: 'k', baseURL: 'https://models.example/v1', ...llm.client }
       const client = name === 'openai' ? new OpenAI(options) : new Anthropic(options)

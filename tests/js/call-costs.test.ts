@@ -14,7 +14,7 @@ const page = 'https://a.example/page'
 
 test('a call that does not wait crosses the boundary to enter and to settle, and no more', async () => {
   const fetch = async () => new Response('ok')
-  const throttle = createThrottle({ concurrency: 1000, defaults: free, fetch })
+  const throttle = createThrottle({ maxInFlight: 1000, defaults: free, fetch })
   await throttle.run(page, () => 1)
   const methods = ['sendOne', 'submit', 'poll', 'settle', 'stats', 'takeNotices', 'intern', 'watch'] as const
   const spies = methods.map((name) => mock.method(Engine.prototype, name as 'poll'))
@@ -27,7 +27,7 @@ test('a call that does not wait crosses the boundary to enter and to settle, and
 })
 
 test('who comes behind another that waits crosses the boundary to wait, and no more', async () => {
-  const throttle = createThrottle({ concurrency: 1, defaults: free })
+  const throttle = createThrottle({ maxInFlight: 1, defaults: free })
   const order: string[] = []
   const run = (name: string, priority = 0) =>
     throttle.run(page, async () => void order.push(name), { priority })
@@ -49,7 +49,7 @@ test('a request that waits takes less than 700 bytes of JavaScript, one of fetch
     const bytes = () => (gc(), gc(), process.memoryUsage().heapUsed)
     const never = () => new Promise(() => {})
     const size = async (call) => {
-      const options = { concurrency: 1, defaults: ${JSON.stringify(free)}, warnThreshold: 1e6, fetch: never }
+      const options = { maxInFlight: 1, defaults: ${JSON.stringify(free)}, warnThreshold: 1e6, fetch: never }
       const throttle = createThrottle(options)
       call(throttle)
       const before = bytes()

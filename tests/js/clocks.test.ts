@@ -155,7 +155,7 @@ class Turning extends Bent {
 
 async function turned(delay: number, scopes: readonly string[], count = 21) {
   const clock = new Turning()
-  const throttle = createThrottle({ clock, concurrency: 100, defaults: { ...plain, delay } })
+  const throttle = createThrottle({ clock, maxInFlight: 100, defaults: { ...plain, delay } })
   const times = new Map<string, number[]>(scopes.map((scope) => [scope, []]))
   const one = (scope: string) =>
     throttle.run({ scopes: scope }, () => void times.get(scope)!.push(clock.now()))
@@ -188,7 +188,7 @@ test('many scopes in turn are woken by timers alone, however near each other the
   assert.ok(all.flat().every((gap) => gap > 40 - 1e-9))
   assert.equal(turns, 0)
   const clock = new Turning()
-  const throttle = createThrottle({ clock, concurrency: 100, defaults: { ...plain, delay: 200 } })
+  const throttle = createThrottle({ clock, maxInFlight: 100, defaults: { ...plain, delay: 200 } })
   const run = (scopes: string) => [1, 2, 3].map(() => throttle.run({ scopes }, () => {}))
   const ones = run('a')
   await clock.advance(50)
@@ -207,7 +207,7 @@ test('turns end where the clock stands still, where no request waits any more, a
     assert.ok(++frozen < 5, 'no spin')
     queueMicrotask(wake)
   }
-  const throttle = createThrottle({ clock, concurrency: 100, defaults: { ...plain, delay: 20 } })
+  const throttle = createThrottle({ clock, maxInFlight: 100, defaults: { ...plain, delay: 20 } })
   const sent: number[] = []
   const controller = new AbortController()
   const run = (scopes: string, signal: AbortSignal | null = null) =>

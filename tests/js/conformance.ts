@@ -196,7 +196,7 @@ export function conforms(client: Client, site: Site, skip: string | false = fals
   })
 
   test(`${name}: the slot comes back when nothing answers`, { skip }, async () => {
-    const { clock, throttle, send } = setUp({ concurrency: 1 })
+    const { clock, throttle, send } = setUp({ maxInFlight: 1 })
     const dead = await deadOrigin()
     await assert.rejects(played({ clock, throttle }, send(`${dead}/b/page`)))
     await throttle.idle()

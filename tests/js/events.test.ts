@@ -241,7 +241,7 @@ test('a warning without a listener is one line', async () => {
 
 test('a setting without effect is a line, too', async () => {
   const lines = await printed(async () => {
-    createThrottle({ concurrency: 2, scopes: { 'a.example': { concurrency: 5 } } })
+    createThrottle({ maxInFlight: 2, scopes: { 'a.example': { concurrency: 5 } } })
     await undefined
   })
   assert.equal(lines.length, 1)

@@ -27,7 +27,7 @@ function setUp(answer: (clock: FakeClock) => Response | Promise<Response>, optio
     sent.push(clock.now())
     return answer(clock)
   }
-  const throttle = createThrottle({ clock, fetch, concurrency: 16, jitter: false, ...options })
+  const throttle = createThrottle({ clock, fetch, maxInFlight: 16, jitter: false, ...options })
   throttle.addEventListener('warning', ({ code, message }) => warned.push(`${code}: ${message}`))
   return { clock, sent, throttle, warned }
 }

@@ -33,7 +33,7 @@ function setUp(answers: ((url: string, init: RequestInit) => Response | Promise<
     const answer = answers[Math.min(calls.length, answers.length) - 1]!
     return answer(String(url), init)
   }
-  const throttle = createThrottle({ clock, fetch, concurrency: 32, jitter: false, ...options })
+  const throttle = createThrottle({ clock, fetch, maxInFlight: 32, jitter: false, ...options })
   throttle.addEventListener('warning', ({ code, message }) => warned.push([code, message]))
   return { clock, calls, throttle, warned }
 }
@@ -155,7 +155,7 @@ test('typed limits hold where they are lower, and the headers where those are', 
       await new Promise<void>((resolve) => clock.setTimeout(resolve, 20))
       return json({}, headers)
     }
-    const { clock, calls, throttle } = setUp([answer], { concurrency: 100 })
+    const { clock, calls, throttle } = setUp([answer], { maxInFlight: 100 })
     const llm = llmFetch(throttle, { limits: { 'm-?': { rpm } }, headroom: 1 })
     await within(clock, llm(CHAT, post()), 30)
     const all = Array.from({ length: 80 }, () => llm(CHAT, post()))
@@ -515,7 +515,7 @@ for (const [how, limits, headers] of [
       sent++
       return json({}, headers)
     }
-    const { world, all } = throttles(2, { concurrency: 64, fetch, warnings: false })
+    const { world, all } = throttles(2, { maxInFlight: 64, fetch, warnings: false })
     const ask = (throttle: Throttle) => {
       const llm = llmFetch(throttle, { limits, account: 'a', headroom: 1 })
       return () => llm(CHAT, post(body({ max_tokens: 1000 })))

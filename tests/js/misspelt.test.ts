@@ -272,7 +272,7 @@ test('what is no list of items is told when map is called', () => {
 })
 
 test('configure without settings, and an outcome without a word of ours', async () => {
-  const throttle = make({ concurrency: 1, delay: 0, slotDelay: 0 })
+  const throttle = make({ maxInFlight: 1, delay: 0, slotDelay: 0 })
   const scope = throttle.scope('a.example') as unknown as { configure(...args: unknown[]): void }
   for (const [args, got] of [
     [[], 'undefined'],

@@ -495,7 +495,7 @@ type Send = (url: string, init: RequestInit) => Promise<Response>
 export function load(server: ModelServerOptions, options: LlmOptions, work: Work) {
   return drive(server, work, (clock, fetch) => {
     const { seed } = work
-    const settings = { clock, concurrency: 256, fetch, warnings: false }
+    const settings = { clock, maxInFlight: 256, fetch, warnings: false }
     const throttle = createThrottle(seed === undefined ? settings : { ...settings, seed })
     return llmFetch(throttle, { vendor: server.style, ...options })
   })

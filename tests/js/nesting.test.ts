@@ -29,7 +29,7 @@ const times = (sent: [number, string][]) => sent.map(([at]) => at)
 
 test('throttle.fetch inside map, run and wrap ends; the first is the request of the permit', async () => {
   for (const how of ['at once', 'after an await'] as const) {
-    const { clock, throttle, sent, sleep } = make({ concurrency: 1, delay: 100 })
+    const { clock, throttle, sent, sleep } = make({ maxInFlight: 1, delay: 100 })
     const work = async (url: string) => {
       if (how === 'after an await') await sleep(1)
       return (await throttle.fetch(url)).text()
@@ -52,7 +52,7 @@ test('throttle.fetch inside map, run and wrap ends; the first is the request of 
 })
 
 test('each further call inside waits for the pace, before those that have not begun', async () => {
-  const { clock, throttle, sent } = make({ concurrency: 1, delay: 100 })
+  const { clock, throttle, sent } = make({ maxInFlight: 1, delay: 100 })
   const twice = async (url: string) => {
     await throttle.fetch(`${url}?1`)
     await throttle.fetch(`${url}?2`)
@@ -68,7 +68,7 @@ test('each further call inside waits for the pace, before those that have not be
 })
 
 test('run, acquire and map nest as fetch does, three deep', async () => {
-  const { clock, throttle, sent } = make({ concurrency: 1 })
+  const { clock, throttle, sent } = make({ maxInFlight: 1 })
   const deep = throttle.run(page, async () => {
     using permit = await throttle.run(page, () => throttle.acquire(page))
     const text = await (await permit.fetch(page)).text()
@@ -84,7 +84,7 @@ test('run, acquire and map nest as fetch does, three deep', async () => {
 })
 
 test('functions of one scope that call another: none waits for ever, and it is told', async () => {
-  const { clock, throttle, sent, warned } = make({ concurrency: 4, scopes: { jobs: { concurrency: 4 } } })
+  const { clock, throttle, sent, warned } = make({ maxInFlight: 4, scopes: { jobs: { concurrency: 4 } } })
   const jobs = Array.from({ length: 20 }, (_, n) =>
     throttle.run({ scopes: 'jobs' }, async () => (await throttle.fetch(`https://b.example/${n}`)).status),
   )
@@ -108,7 +108,7 @@ test('two scopes that wait for each other end', async () => {
 })
 
 test('who is outside waits for its turn', async () => {
-  const { clock, throttle, sent, sleep } = make({ concurrency: 1 })
+  const { clock, throttle, sent, sleep } = make({ maxInFlight: 1 })
   const slow = throttle.run(page, () => sleep(500))
   await clock.advance(1)
   const outside = throttle.fetch(page)
@@ -138,7 +138,7 @@ const isNested = (error: unknown) => {
 
 test('where a runtime knows nothing, the call is rejected with what to type', () =>
   blindly(async () => {
-    const { clock, throttle, sleep } = make({ concurrency: 1 })
+    const { clock, throttle, sleep } = make({ maxInFlight: 1 })
     const blind = throttle.run(page, async () => {
       await sleep(1)
       await throttle.fetch(page)
@@ -151,7 +151,7 @@ test('where a runtime knows nothing, the call is rejected with what to type', ()
 
 test('so it is where another request was in flight at first, and in a callback of a timer', async () => {
   await blindly(async () => {
-    const { clock, throttle, sleep } = make({ concurrency: 2 })
+    const { clock, throttle, sleep } = make({ maxInFlight: 2 })
     const other = throttle.acquire('https://b.example/')
     const blind = throttle.run(page, async () => {
       await sleep(1)
@@ -169,7 +169,7 @@ test('so it is where another request was in flight at first, and in a callback o
 
 test('functions that are slow are no calls that wait for themselves', () =>
   blindly(async () => {
-    const { clock, throttle, sleep, warned } = make({ concurrency: 1 })
+    const { clock, throttle, sleep, warned } = make({ maxInFlight: 1 })
     const jobs: Promise<unknown>[] = []
     // All are for one URL, as calls of an API are; each takes longer than it is waited for.
     for (let job = 0; job < 8; job++) {
@@ -186,7 +186,7 @@ test('functions that are slow are no calls that wait for themselves', () =>
 
 test('where it can only be guessed, it is told after two minutes', () =>
   blindly(async () => {
-    const { clock, throttle, sleep, warned } = make({ concurrency: 1 })
+    const { clock, throttle, sleep, warned } = make({ maxInFlight: 1 })
     const blind = throttle.run(page, async () => {
       await sleep(1)
       await throttle.fetch(`${page}another`)
@@ -215,7 +215,7 @@ test('a hook that waits for the slot of its own request is rejected, with what t
       if (how === 'after an await') await made.sleep(1)
       return await fails(own.throttle!)
     }
-    const made = make({ concurrency: 1, ...options(ask) })
+    const made = make({ maxInFlight: 1, ...options(ask) })
     own.throttle = made.throttle
     const failed = made.throttle.fetch(page).catch((error) => error)
     await made.clock.advance(100)
@@ -239,7 +239,7 @@ test('a fetch of your own that waits for the slot of its own request is rejected
       if (input === page) await own.throttle!.fetch(`${page}token`)
       return new Response('x')
     }
-    const made = make({ concurrency: 1, fetch: fetch as never })
+    const made = make({ maxInFlight: 1, fetch: fetch as never })
     own.throttle = made.throttle
     // Without a storage that is free, a warning comes after two minutes.
     const isKnown = how === 'at once' || !('_enable' in AsyncLocalStorage.prototype)
@@ -263,7 +263,7 @@ test('a fetch of your own that waits for the slot of its own request is rejected
     if (input === page) await own.throttle!.fetch('https://b.example/token')
     return new Response('x')
   }
-  const made = make({ concurrency: 2, fetch: fetch as never })
+  const made = make({ maxInFlight: 2, fetch: fetch as never })
   own.throttle = made.throttle
   assert.equal((await made.throttle.fetch(page)).status, 200)
 })
@@ -275,7 +275,7 @@ test('a hook that asks where slots are left is answered', async () => {
     return (await own.throttle!.fetch('https://b.example/')).ok ? 700 : undefined
   }
   const answers = [new Response('x', { headers: { x: '1' } }), new Response('x')]
-  const { clock, throttle, sent } = make({ concurrency: 2, getResponseDelay }, () => answers.shift()!)
+  const { clock, throttle, sent } = make({ maxInFlight: 2, getResponseDelay }, () => answers.shift()!)
   own.throttle = throttle
   const fetched = throttle.fetch(page)
   await clock.advance(100)
@@ -295,7 +295,7 @@ test('slots that do not come back for two minutes are told, once', async () => {
     ['a body that is never read', { release: 'body' }, (throttle) => throttle.fetch(page)],
   ]
   for (const [name, options, begin] of table) {
-    const { clock, throttle } = make({ concurrency: 1, ...options })
+    const { clock, throttle } = make({ maxInFlight: 1, ...options })
     const said: string[] = []
     throttle.addEventListener('warning', ({ code, message }) => said.push(`${code}: ${message}`))
     const held = begin(throttle)
@@ -314,7 +314,7 @@ test('slots that do not come back for two minutes are told, once', async () => {
 })
 
 test('what waits for resume is not stuck', async () => {
-  const { clock, throttle, warned, sleep } = make({ concurrency: 1 })
+  const { clock, throttle, warned, sleep } = make({ maxInFlight: 1 })
   const nested = throttle.run(page, async () => {
     await sleep(1)
     await throttle.fetch(`https://b.example/`)
@@ -331,7 +331,7 @@ test('what waits for resume is not stuck', async () => {
 
 test('the fetch of a permit sends its request, once, and is heard whatever is returned', async () => {
   const limited = () => new Response('busy', { status: 429, headers: { 'retry-after': '600' } })
-  const { clock, throttle, sent } = make({ concurrency: 2 }, limited)
+  const { clock, throttle, sent } = make({ maxInFlight: 2 }, limited)
   const texts: Promise<string>[] = []
   for (let n = 0; n < 9; n++)
     texts.push(throttle.run(page + n, async ({ fetch }) => (await fetch(page)).text()))
@@ -386,7 +386,7 @@ test('with robots, the fetch of a permit asks first', async () => {
     fetch,
     delay: 0,
     slotDelay: 0,
-    concurrency: 1,
+    maxInFlight: 1,
     robots: { userAgent: 'bot' },
   })
   await throttle.run(page, async ({ fetch }) => (await fetch(`${page}one`)).text())
@@ -413,7 +413,7 @@ test('with robots, the first fetch of a permit hears the signal of its caller, t
 test('no timer and no listener is left, and a line is printed where there is no listener', async () => {
   const printing = mock.method(console, 'warn', () => {})
   const throttle = createThrottle({
-    concurrency: 1,
+    maxInFlight: 1,
     fetch: async () => new Response(),
     delay: 0,
     slotDelay: 0,

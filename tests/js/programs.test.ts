@@ -79,7 +79,7 @@ describe('a stack overflow that a program caught', () => {
   function run(then: string, shared = 'undefined') {
     const script = `
       import { createThrottle, EngineBrokenError, local } from '${library}'
-      const free = { delay: 0, slotDelay: 0, concurrency: 2, defaults: { concurrency: 2 }, warnings: false }
+      const free = { delay: 0, slotDelay: 0, maxInFlight: 2, defaults: { concurrency: 2 }, warnings: false }
       const throttle = createThrottle({ ...free, shared: ${shared} })
       const url = 'https://a.example/'
       process.on('uncaughtException', (error) => console.log('uncaught ' + error.code))

@@ -59,7 +59,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
   })
   const throttle = createThrottle(options)
   assert.deepEqual(options as object, {
-    concurrency: 32,
+    maxInFlight: 32,
     defaults: {
       concurrency: 8,
       delay: 300,
@@ -242,7 +242,7 @@ test('by address, redirects and managers', async () => {
   const options = fromScrapySettings({ CONCURRENT_REQUESTS_PER_IP: 4, REDIRECT_MAX_DELAY: 30 })
   assert.deepEqual(
     [options.defaults, options.redirects, options.redirectMaxDelay],
-    [{ ...draft, concurrency: 4 }, 'throttle', 30_000],
+    [{ ...draft, concurrency: 4, delay: 1000, slotDelay: 1000 }, 'throttle', 30_000],
   )
   assert.match(
     String(await options.getScopes?.({ url: 'http://localhost/', method: 'GET', headers: new Headers() })),
@@ -318,11 +318,11 @@ for (const { name, settings, root, defaults, scopes, driver, problems } of vecto
     }
     const made = fromScrapySettings(settings)
     createThrottle(made)
-    const { concurrency, warnThreshold, debug, redirectMaxDelay, robots } = made
+    const { maxInFlight, warnThreshold, debug, redirectMaxDelay, robots } = made
     const given = (values: object) =>
       Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
     assert.deepEqual(made.defaults as object, { ...draft, ...defaults })
     assert.deepEqual(made.scopes ?? {}, scopes ?? {})
-    assert.deepEqual(given({ concurrency, warnThreshold }), root ?? {})
+    assert.deepEqual(given({ maxInFlight, warnThreshold }), root ?? {})
     assert.deepEqual(given({ debug, redirectMaxDelay, robotsMaxDelay: robots?.maxDelay }), driver ?? {})
   })

@@ -332,7 +332,7 @@ test('a scope that is down is an error of its type in each process, for early an
 })
 
 test('functions that hold what calls inside them wait for: the slots come back, and it is told', async () => {
-  const two = { concurrency: 2, defaults: { ...FREE, concurrency: 2 } }
+  const two = { maxInFlight: 2, defaults: { ...FREE, concurrency: 2 } }
   const { world, all } = throttles(2, { ...two, fetch: async () => new Response('x') })
   const warned: string[] = []
   for (const throttle of all) throttle.addEventListener('warning', ({ code }) => warned.push(code))

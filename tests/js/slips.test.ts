@@ -449,7 +449,7 @@ test('what reaches no server waits for none: a URL without a host', async () => 
     { retry: { limit: 1 } },
   ]) {
     sent.length = 0
-    const throttle = createThrottle({ clock, fetch, concurrency: 1, ...options })
+    const throttle = createThrottle({ clock, fetch, maxInFlight: 1, ...options })
     for (const url of requests) assert.equal((await throttle.fetch(url)).status, 200)
     assert.deepEqual([sent, throttle.stats().sent], [requests, 0])
   }

@@ -390,7 +390,7 @@ test('the host of a URL is what URL says it is, however it is written', async ()
     ['', ':80', ':443', ':8080', ':'],
     ['', '/', '/x?y#z', '?x', '#x', '\\x', '/\n', ' '],
   ]
-  const { throttle } = make({ defaults: { ...plain, delay: 0, concurrency: 10_000 }, concurrency: 10_000 })
+  const { throttle } = make({ defaults: { ...plain, delay: 0, concurrency: 10_000 }, maxInFlight: 10_000 })
   const all = parts.reduce<string[]>(
     (urls, part) => urls.flatMap((url) => part.map((each) => url + each)),
     [''],
@@ -455,7 +455,7 @@ function throttleOf(
   defaults: ThrottleOptions['defaults'] = { delay: 100, slotDelay: 0, concurrency: 2, jitter: false },
 ) {
   const clock = new FakeClock()
-  const throttle = createThrottle({ clock, concurrency: 1000, defaults })
+  const throttle = createThrottle({ clock, maxInFlight: 1000, defaults })
   const after = <T>(ms: number, value: T) =>
     new Promise<T>((resolve) => void clock.setTimeout(() => resolve(value), ms))
   return { clock, throttle, after }

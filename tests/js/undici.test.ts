@@ -177,7 +177,7 @@ test('who aborts in flight says nothing of the server, whatever the reason looks
 
 test('a request that waits ends with the first reason of its handler', async () => {
   const { url, host } = await serve((_, response) => response.end())
-  const throttle = createThrottle({ ...free, concurrency: 1 })
+  const throttle = createThrottle({ ...free, maxInFlight: 1 })
   const permit = await throttle.acquire({ scopes: host })
   const [bored, again] = [new Error('bored'), new Error('again')]
   const seen = await new Promise<unknown[]>((done) => {
@@ -258,7 +258,7 @@ function aborter(controller: { abort(reason: Error): void }): void {
 type Answer = (stream: ServerHttp2Stream, path: string) => unknown
 
 const options: ThrottleOptions = {
-  concurrency: 3,
+  maxInFlight: 3,
   defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 3 },
   backoff: false,
 }

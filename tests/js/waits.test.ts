@@ -74,7 +74,7 @@ test('calls of a model: waits by reason and time at the server are the time they
     const clock = new FakeClock()
     const model = new ModelServer(clock, { style, rpm: 60, tpm: 60_000, otpm: 20_000, overloaded: 0.1 })
     const seen = await told(clock, model.fetch, 300, (fetch, meter) => {
-      const throttle = createThrottle({ clock, concurrency: 64, fetch, warnings: false })
+      const throttle = createThrottle({ clock, maxInFlight: 64, fetch, warnings: false })
       instrument(throttle, { meter, tracer: false })
       const llm = llmFetch(throttle, { vendor: style })
       return (call) => {

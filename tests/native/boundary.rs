@@ -12,7 +12,7 @@ use autothrottle::{
 };
 
 /// Options that reach every policy, for bytes that begin with none of their own.
-const OPTIONS: &str = r#"{ "seed": 1, "concurrency": 5, "maxWaiting": 300, "maxScopes": 6,
+const OPTIONS: &str = r#"{ "seed": 1, "maxInFlight": 5, "maxWaiting": 300, "maxScopes": 6,
     "retry": { "limit": 2, "maxRetryAfter": 50000 },
     "defaults": { "delay": 3, "slotDelay": 7, "concurrency": 2, "autothrottle": true,
                   "quota": [5, { "limit": 9, "window": 50, "strict": true }] },

@@ -30,7 +30,7 @@ fn simulate(budgets: &[Budget], options: &str, slots: u32, minutes: u64) -> Vec<
     let json = format!(
         r#"{{ "server": {{ "model": "fixed-window", "says": "x-ratelimit", "budgets": {{ {} }}, {options} }},
             "network": {{ "latency": {WAY} }}, "duration": {},
-            "throttle": {{ "concurrency": {slots}, "defaults": {{ "concurrency": {slots}, "delay": 0 }} }} }}"#,
+            "throttle": {{ "maxInFlight": {slots}, "defaults": {{ "concurrency": {slots}, "delay": 0 }} }} }}"#,
         budgets.join(", "),
         minutes * 60_000,
     );
@@ -165,7 +165,7 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let options = r#"{ "seed": 1, "concurrency": 8, "defaults": { "concurrency": 8, "delay": 0 } }"#;
+        let options = r#"{ "seed": 1, "maxInFlight": 8, "defaults": { "concurrency": 8, "delay": 0 } }"#;
         let mut boundary = Boundary::new(json(options)).unwrap();
         let scope = boundary.scope("api.example");
         Self { boundary, scope, flying: Vec::new() }

@@ -22,13 +22,13 @@ fn problems(json: &str) -> Vec<String> {
 #[test]
 fn all_problems_are_listed_at_once_with_their_paths() {
     let found = problems(
-        r#"{ "concurency": 2, "concurrency": 0, "defaults": { "delay": "1s", "jitter": [0.3, -0.1] },
+        r#"{ "concurency": 2, "maxInFlight": 0, "defaults": { "delay": "1s", "jitter": [0.3, -0.1] },
              "scopes": { "api.example": { "autothrottle": { "targetConcurrency": 0 }, "quota": [5, {"window": 0}] } } }"#,
     );
     assert_eq!(
         found,
         [
-            "concurrency: want a whole number from 1 to 1000000; got 0",
+            "maxInFlight: want a whole number from 1 to 1000000; got 0",
             "defaults.delay: want milliseconds from 0 to a year; got \"1s\"",
             "defaults.jitter: want true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10; \
              got a list of 2",
@@ -394,7 +394,7 @@ fn each_case_of_the_table() {
     let cases: [(&str, &str, Pace); 27] = [
         // The defaults that are left.
         ("", "", (1000.0, 1000.0, None, HALF, 1)),
-        (r#""concurrency": 5, "jitter": 0.1"#, "", (1000.0, 1000.0, None, 0.1, 5)),
+        (r#""concurrency": 5, "jitter": 0.1"#, "", (0.0, 0.0, None, 0.1, 5)),
         (r#""autothrottle": true"#, "", (1000.0, 0.0, None, HALF, 1)),
         (r#""autothrottle": false"#, "", (1000.0, 1000.0, None, HALF, 1)),
         (r#""delay": 200"#, "", (200.0, 0.0, None, HALF, 1)),
@@ -434,7 +434,7 @@ fn each_case_of_the_table() {
 #[test]
 fn what_another_scope_or_the_top_says() {
     assert_eq!(pace_of(r#"{ "scopes": { "b": { "delay": 200 } } }"#), pace_of("{}"));
-    let options = r#"{ "concurrency": 40, "delay": 9, "scopes": { "a": { "rate": 1 } } }"#;
+    let options = r#"{ "maxInFlight": 40, "delay": 9, "scopes": { "a": { "rate": 1 } } }"#;
     assert_eq!(pace_of(options), (0.0, 0.0, Some(1.0), 0.0, 40), "a rate takes the slots of all");
 }
 

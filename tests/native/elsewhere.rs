@@ -124,7 +124,7 @@ impl Group {
 }
 
 fn config() -> Config {
-    let options = r#"{ "seed": 1, "concurrency": 256, "defaults": { "rampup": true } }"#;
+    let options = r#"{ "seed": 1, "maxInFlight": 256, "defaults": { "rampup": true } }"#;
     Config::parse(json(options)).unwrap()
 }
 

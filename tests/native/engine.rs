@@ -89,7 +89,7 @@ fn a_host_that_refuses_at_the_slowest_pace_stalls() {
 /// Two engines live through the same: one submits and polls, the other sends at once where it can.
 #[test]
 fn sending_at_once_leaves_the_state_of_submit_and_poll() {
-    let options = r#"{ "seed": 1, "concurrency": 6, "maxWaiting": 9, "maxScopes": 5,
+    let options = r#"{ "seed": 1, "maxInFlight": 6, "maxWaiting": 9, "maxScopes": 5,
         "defaults": { "concurrency": 3 },
         "scopes": { "free": { "delay": 0, "slotDelay": 0, "concurrency": 20 },
                     "auto": { "delay": 10, "slotDelay": 40, "autothrottle": { "startDelay": 50 } },
@@ -201,7 +201,7 @@ fn the_more_urgent_goes_first_though_it_came_while_nobody_could_go() {
     for (first, second, is_free) in [(0.0, 5.0, false), (5.0, 0.0, false), (0.0, 5.0, true), (5.0, 0.0, true)]
     {
         let mut engine = engine(
-            r#"{ "concurrency": 1, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 5, "jitter": false } }"#,
+            r#"{ "maxInFlight": 1, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 5, "jitter": false } }"#,
         );
         let [a, b, busy] = ["a", "b", "busy"].map(|name| engine.scope(name));
         let now = Instant::default();
@@ -403,7 +403,7 @@ fn a_seed_that_is_given_later_decides_what_is_drawn() {
 #[test]
 fn the_more_urgent_goes_first_though_its_quota_came_back_while_nobody_could_go() {
     let mut engine = engine(
-        r#"{ "concurrency": 1, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 5, "jitter": false,
+        r#"{ "maxInFlight": 1, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 5, "jitter": false,
             "quota": { "limit": 1, "window": 1000 } } }"#,
     );
     let at = millis;
@@ -431,7 +431,7 @@ fn the_more_urgent_goes_first_though_its_quota_came_back_while_nobody_could_go()
 fn a_hundred_thousand_requests_over_ten_thousand_hosts_that_share_one_scope() {
     const HOSTS: usize = 10_000;
     const EACH: usize = 10;
-    let options = r#"{ "concurrency": 1000000, "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false },
+    let options = r#"{ "maxInFlight": 1000000, "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false },
                        "scopes": { "shared": { "delay": 1, "concurrency": 50 } } }"#;
     let mut engine = engine(options);
     let shared = engine.scope("shared");

@@ -170,7 +170,7 @@ fn a_handle_is_kept_alive_until_the_next_poll() {
 #[test]
 fn a_scope_in_which_somebody_waits_is_never_forgotten() {
     let mut engine =
-        engine(r#"{ "maxScopes": 2, "concurrency": 1, "defaults": { "delay": 0, "slotDelay": 0 } }"#);
+        engine(r#"{ "maxScopes": 2, "maxInFlight": 1, "defaults": { "delay": 0, "slotDelay": 0 } }"#);
     let now = Instant::default();
     let busy = engine.scope("busy");
     let flying = engine.send_at_once(now, Request::new(&[busy])).unwrap().expect("it is the first");

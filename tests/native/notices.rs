@@ -182,7 +182,7 @@ fn a_limit_of_the_users_that_binds_rampup_is_told_once() {
             "scopes.a.slotDelay",
         ),
         (r#"{ "rampup": true, "quota": { "limit": 100, "window": 10000 } }"#, "quota"),
-        (r#"{ "rampup": true, "concurrency": 2 }"#, "concurrency"),
+        (r#"{ "rampup": true, "maxInFlight": 2 }"#, "maxInFlight"),
     ];
     for (options, path) in cases {
         let mut crawl = Crawl::new(options);

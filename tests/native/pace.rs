@@ -88,7 +88,10 @@ fn most_in(sends: &[u64], per: u64) -> usize {
 #[test]
 fn nothing_typed_is_a_request_a_second_at_most() {
     assert!((50..=61).contains(&per_minute("{}", 50)));
-    assert!((50..=61).contains(&per_minute(r#"{ "defaults": { "concurrency": 5 } }"#, 50)));
+    assert!((50..=61).contains(&per_minute(r#"{ "delay": 1000, "concurrency": 5 }"#, 50)));
+    // Slots are a pace: the second that was not typed is none.
+    assert_eq!(per_minute(r#"{ "concurrency": 5 }"#, 1000), 5 * 60);
+    assert_eq!(per_minute(r#"{ "defaults": { "concurrency": 5 } }"#, 1000), 5 * 60);
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_rate_is_exact_over_an_hour_whatever_the_latency_and_however_late_the_timers
                         _ => format!(r#"{{ "limit": {limit}, "per": {per}, "burst": {burst} }}"#),
                     };
                     let mut driver =
-                        Driver::new(&format!(r#"{{ "concurrency": 50, "rate": {typed} }}"#), latency);
+                        Driver::new(&format!(r#"{{ "maxInFlight": 50, "rate": {typed} }}"#), latency);
                     driver.late = late;
                     let sends = driver.run(3600);
                     let exact = 3_600_000 / per as usize * limit;
@@ -222,16 +225,16 @@ fn a_restart_gives_no_burst() {
 
 #[test]
 fn a_scope_that_ramps_lifts_the_limit_of_all_that_nobody_typed() {
-    let global = |options: &str| Config::parse(json(options)).unwrap().concurrency;
+    let global = |options: &str| Config::parse(json(options)).unwrap().max_in_flight;
     assert_eq!(global("{}"), 16);
     assert_eq!(global(r#"{ "rampup": true }"#), 256);
     assert_eq!(global(r#"{ "scopes": { "a": { "rampup": true } } }"#), 256);
-    assert_eq!(global(r#"{ "rampup": true, "concurrency": 16 }"#), 16);
+    assert_eq!(global(r#"{ "rampup": true, "maxInFlight": 16 }"#), 16);
     let mut engine = engine("{}");
     let scope = engine.scope("a");
     let ramp = serde_json::from_str(r#"{ "rampup": true }"#).unwrap();
     engine.configure(Instant::default(), scope, ramp).unwrap();
-    assert_eq!(engine.config().concurrency, 256);
+    assert_eq!(engine.config().max_in_flight, 256);
 }
 
 fn without_effect(engine: &mut Engine) -> Vec<String> {
@@ -247,14 +250,17 @@ fn a_setting_without_effect_is_told_at_construction() {
     let slots =
         "5 slots; with 1000 ms between sends they are all in use only while answers take longer than 4000 ms";
     let cases = [
-        (r#"{ "defaults": { "concurrency": 5 } }"#, vec![format!("defaults.concurrency [] {slots}")]),
+        (r#"{ "delay": 1000, "concurrency": 5 }"#, vec![format!("concurrency [] {slots}")]),
         (
             r#"{ "scopes": { "a b": { "concurrency": 5, "delay": 1000 } } }"#,
             vec![format!("scopes.\"a b\".concurrency [a b] {slots}")],
         ),
         (
-            r#"{ "scopes": { "a": { "concurrency": 20, "delay": 0 } } }"#,
-            vec!["scopes.a.concurrency [a] 20 slots; the limit of all scopes together is 16".into()],
+            r#"{ "maxInFlight": 16, "scopes": { "a": { "concurrency": 20 } } }"#,
+            vec![
+                "scopes.a.concurrency [a] 20 slots; `maxInFlight`, the limit of all scopes together, is 16"
+                    .into(),
+            ],
         ),
         (
             r#"{ "delay": 1000, "slotDelay": 400 }"#,
@@ -275,6 +281,7 @@ fn a_setting_without_effect_is_told_at_construction() {
         r#"{ "delay": 1000, "slotDelay": 0 }"#,
         r#"{ "delay": 5000 }"#,
         r#"{ "concurrency": 1 }"#,
+        r#"{ "concurrency": 40 }"#,
         r#"{ "rate": 5, "concurrency": 2 }"#,
         r#"{ "rampup": true, "defaults": { "concurrency": 5 } }"#,
         r#"{ "defaults": { "concurrency": 5, "delay": 0 }, "scopes": { "a": { "delay": 9000 } } }"#,
@@ -288,13 +295,13 @@ fn a_setting_without_effect_is_told_at_construction() {
 
 #[test]
 fn a_setting_without_effect_is_told_when_it_is_made() {
-    let mut engine = engine("{}");
+    let mut engine = engine(r#"{ "maxInFlight": 16 }"#);
     let scope = engine.scope("a");
     let set = |engine: &mut Engine, json: &str| {
         engine.configure(Instant::default(), scope, serde_json::from_str(json).unwrap()).unwrap();
     };
     set(&mut engine, r#"{ "concurrency": 99 }"#);
-    let want = "scopes.a.concurrency [a] 99 slots; the limit of all scopes together is 16";
+    let want = "scopes.a.concurrency [a] 99 slots; `maxInFlight`, the limit of all scopes together, is 16";
     assert_eq!(without_effect(&mut engine), [want]);
     set(&mut engine, r#"{ "concurrency": 99, "delay": 0 }"#);
     assert_eq!(without_effect(&mut engine), [""; 0], "once");
@@ -313,25 +320,17 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
 
     let mut driver = Driver::new(r#"{ "rate": 50 }"#, 2000);
     driver.run(11);
-    let want = "rate [a] requests hardly ever wait for it: other limits are slower";
+    let want = "rate [a] requests hardly ever wait for it, but for maxInFlight (16)";
     assert_eq!(without_effect(&mut driver.engine), [want], "sixteen at a time are eight a second");
 
-    // What counts all scopes together gives none of them a slot more.
-    for (options, told) in [
-        (r#"{ "concurrency": 10, "delay": 0 }"#, true),
-        (r#"{ "concurrency": 10 }"#, true),
-        (r#"{ "concurrency": 10, "delay": 0, "defaults": { "concurrency": 10 } }"#, false),
-        (r#"{ "concurrency": 1, "delay": 0 }"#, false),
-        (r#"{ "concurrency": 10, "rate": 1 }"#, false),
-        (r#"{ "concurrency": 10, "rampup": true }"#, false),
-        ("{}", false),
+    for options in [
+        r#"{ "maxInFlight": 10, "delay": 0 }"#, r#"{ "concurrency": 10 }"#,
+        r#"{ "concurrency": 10, "maxInFlight": 10 }"#, r#"{ "maxInFlight": 10, "rate": 1 }"#,
+        r#"{ "maxInFlight": 10, "rampup": true }"#, "{}",
     ] {
         let mut driver = Driver::new(options, 300);
         driver.run(30);
-        let want =
-            "concurrency [a] it counts all scopes together; each has 1 of its own (defaults.concurrency)";
-        let want = if told { vec![want.to_string()] } else { vec![] };
-        assert_eq!(without_effect(&mut driver.engine), want, "{options}");
+        assert_eq!(without_effect(&mut driver.engine), [""; 0], "{options}");
     }
 
     // A hold is no news of slots, and AutoThrottle begins slowly.

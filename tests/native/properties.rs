@@ -64,7 +64,7 @@ proptest! {
         requests in prop::collection::vec((0..500_000_u64, 1..60_u32), 1..120),
     ) {
         const WINDOW: u64 = 1_000_000;
-        let options = r#"{ "concurrency": 1000, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 1000,
+        let options = r#"{ "maxInFlight": 1000, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 1000,
             "quota": 6, "window": 1000, "strict": true } }"#;
         let mut engine = engine(options);
         let scope = [engine.scope("x")];
@@ -127,7 +127,7 @@ proptest! {
     /// request is sent twice, and with answers and time each is sent.
     #[test]
     fn quotas_over_several_scopes_never_strand_a_request(changes in prop::collection::vec(change(), 1..200)) {
-        let options = r#"{ "concurrency": 4, "defaults": { "jitter": false, "slotDelay": 0, "delay": 30, "concurrency": 3 },
+        let options = r#"{ "maxInFlight": 4, "defaults": { "jitter": false, "slotDelay": 0, "delay": 30, "concurrency": 3 },
             "scopes": { "fixed": { "quota": 8, "window": 700 }, "strict": { "quota": 8, "window": 900, "strict": true } } }"#;
         let mut engine = engine(options);
         let ids = ["fixed", "strict", "host"].map(|name| engine.scope(name));

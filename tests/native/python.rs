@@ -248,20 +248,11 @@ fn pythons_types_are_the_table() {
             write!(code, "\n\nclass _{class}Required(TypedDict):\n{required}").unwrap();
             base = format!("_{class}Required, total=False");
         }
-        // `concurrency` means something else at the top; all else is the same.
-        let is_shared = |row: &Row| section == Section::Scope && row.key != "concurrency";
-        if section == Section::Scope {
-            let shared: String = rows_of(section)
-                .filter(|(row, _)| is_shared(row))
-                .map(|(row, text)| field(row, text))
-                .collect();
-            write!(code, "\n\nclass _ScopeOptionsShared(TypedDict, total=False):\n{shared}").unwrap();
-        }
-        if matches!(section, Section::Scope | Section::Root) {
-            base = "_ScopeOptionsShared, total=False".into();
+        if section == Section::Root {
+            base = "ScopeOptions, total=False".into();
         }
         write!(code, "\n\nclass {class}({base}):\n    \"\"\"{about}\"\"\"\n").unwrap();
-        for (row, text) in rows_of(section).filter(|(row, _)| !is_required(row) && !is_shared(row)) {
+        for (row, text) in rows_of(section).filter(|(row, _)| !is_required(row)) {
             write!(code, "\n{}", field(row, text)).unwrap();
         }
     }

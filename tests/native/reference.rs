@@ -376,7 +376,7 @@ impl Reference {
     }
 }
 
-const OPTIONS: &str = r#"{ "concurrency": 5, "defaults": { "jitter": false, "slotDelay": 0 }, "scopes": {
+const OPTIONS: &str = r#"{ "maxInFlight": 5, "defaults": { "jitter": false, "slotDelay": 0 }, "scopes": {
     "a": { "concurrency": 2, "delay": 300, "slotDelay": 1000 },
     "b": { "delay": 0 },
     "c": { "concurrency": 3, "delay": 50, "slotDelay": 200 },

@@ -43,18 +43,18 @@ impl Policy {
     fn throttle(self, limit: f64) -> String {
         match self {
             Self::Told => format!(
-                r#"{{ "concurrency": 200, "defaults": {{ "concurrency": 200, "delay": {}, "slotDelay": 0, "jitter": false, "backoff": false }} }}"#,
+                r#"{{ "maxInFlight": 200, "defaults": {{ "concurrency": 200, "delay": {}, "slotDelay": 0, "jitter": false, "backoff": false }} }}"#,
                 1000.0 / limit
             ),
             Self::AutoThrottle => {
-                r#"{ "concurrency": 200, "defaults": { "concurrency": 8, "delay": 0, "slotDelay": 0, "backoff": false, "autothrottle": { "targetConcurrency": 8 } } }"#.into()
+                r#"{ "maxInFlight": 200, "defaults": { "concurrency": 8, "delay": 0, "slotDelay": 0, "backoff": false, "autothrottle": { "targetConcurrency": 8 } } }"#.into()
             }
             Self::Backoff => {
-                r#"{ "concurrency": 200, "defaults": { "concurrency": 8, "delay": 0, "slotDelay": 0 } }"#.into()
+                r#"{ "maxInFlight": 200, "defaults": { "concurrency": 8, "delay": 0, "slotDelay": 0 } }"#.into()
             }
             Self::Rampup | Self::Cubic | Self::Aimd => RAMPUP.into(),
             Self::Both => {
-                r#"{ "concurrency": 200, "defaults": { "rampup": true, "autothrottle": { "targetConcurrency": 8 } } }"#.into()
+                r#"{ "maxInFlight": 200, "defaults": { "rampup": true, "autothrottle": { "targetConcurrency": 8 } } }"#.into()
             }
         }
     }
@@ -485,7 +485,7 @@ fn unused_capacity_is_no_evidence() {
 /// The world is not kind: each of these is seen in the trace.
 #[test]
 fn the_world_is_as_unkind_as_it_was_asked_to_be() {
-    let told = r#"{ "defaults": { "delay": 100, "slotDelay": 0, "concurrency": 50, "jitter": false, "backoff": false }, "concurrency": 50 }"#;
+    let told = r#"{ "defaults": { "delay": 100, "slotDelay": 0, "concurrency": 50, "jitter": false, "backoff": false }, "maxInFlight": 50 }"#;
     let run = |server: &str, network: &str| {
         let json = format!(
             r#"{{ "server": {{ "model": "token-bucket", "rate": 1000, "depth": 100{server} }},

@@ -8,7 +8,7 @@ use autothrottle::{
 
 use crate::made::{json, millis};
 
-const OPTIONS: &str = r#"{ "seed": 1, "concurrency": 9, "defaults": { "concurrency": 3, "jitter": false, "backoff": { "jitter": false } },
+const OPTIONS: &str = r#"{ "seed": 1, "maxInFlight": 9, "defaults": { "concurrency": 3, "jitter": false, "backoff": { "jitter": false } },
     "scopes": {
         "plain": { "delay": 100, "slotDelay": 400 },
         "auto": { "delay": 10, "autothrottle": { "startDelay": 50 } },

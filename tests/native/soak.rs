@@ -70,7 +70,7 @@ impl Typed {
             }
         };
         format!(
-            r#"{{ "concurrency": 64, "defaults": {{ "jitter": false,
+            r#"{{ "maxInFlight": 64, "defaults": {{ "jitter": false,
                 "concurrency": {concurrency}, {pace}{quota}{more} }} }}"#
         )
     }

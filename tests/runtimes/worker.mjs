@@ -42,7 +42,7 @@ export default {
     // Every request waits in its own context, for a slot that another request holds or for a time that
     // another one set.
     shared ??= createThrottle({
-      concurrency: 2,
+      maxInFlight: 2,
       defaults: { delay: 60, slotDelay: 0, jitter: false, concurrency: 1 },
     })
     const sentAt = await shared.run({ scopes: 'shared' }, async (permit) => {

@@ -5,7 +5,7 @@ const free = { delay: 0, slotDelay: 0, jitter: false, concurrency: 100 }
 
 export class Limiter extends ThrottleObject {
   options = {
-    concurrency: 1000,
+    maxInFlight: 1000,
     scopes: {
       quota: { ...free, quota: { limit: 10, window: 600_000 } },
       slots: { ...free, concurrency: 2 },

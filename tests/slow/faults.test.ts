@@ -54,7 +54,7 @@ function watchedClock() {
 }
 
 const free: ThrottleOptions = {
-  concurrency: 100,
+  maxInFlight: 100,
   defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 100 },
   backoff: false,
 }

@@ -45,7 +45,7 @@ test('an async hook and a server that resets after the headers of a 503: all slo
     response.write('begin', () => response.destroy())
   })
   const throttle = createThrottle({
-    concurrency: 100,
+    maxInFlight: 100,
     defaults: { ...free, concurrency: 100 },
     backoff: false,
     retry: { limit: 3 },

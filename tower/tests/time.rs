@@ -75,7 +75,7 @@ async fn an_error_is_a_connection_that_failed_and_steps_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_permit_gives_its_slot_back() {
-    let throttle = Throttle::new(json!({ "delay": 0, "concurrency": 1 })).unwrap();
+    let throttle = Throttle::new(json!({ "delay": 0, "maxInFlight": 1 })).unwrap();
     let first = throttle.acquire(PAGE).await.unwrap();
     assert!(timeout(Duration::from_secs(3), throttle.acquire(PAGE)).await.is_err());
     assert_eq!(throttle.stats().waiting, 0, "who gives up waits no longer");
@@ -87,7 +87,7 @@ async fn a_dropped_permit_gives_its_slot_back() {
 #[tokio::test(start_paused = true)]
 async fn whoever_is_dropped_at_any_instant_loses_nothing() {
     let throttle =
-        Throttle::new(json!({ "rate": 100, "concurrency": 4, "defaults": { "concurrency": 2 } })).unwrap();
+        Throttle::new(json!({ "rate": 100, "maxInFlight": 4, "defaults": { "concurrency": 2 } })).unwrap();
     let mut tasks = Vec::new();
     for each in 0..400_u64 {
         let throttle = throttle.clone();
@@ -110,7 +110,7 @@ async fn whoever_is_dropped_at_any_instant_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_thousand_wait() {
-    let throttle = Throttle::new(json!({ "rate": 10_000, "concurrency": 100 })).unwrap();
+    let throttle = Throttle::new(json!({ "rate": 10_000, "maxInFlight": 100 })).unwrap();
     let served = Arc::new(AtomicU32::new(0));
     let start = Instant::now();
     let tasks: Vec<_> = (0..100_000)

@@ -181,9 +181,8 @@ pub fn types() -> String {
         let (above, extends) = match section {
             Section::Root => (
                 "What the engine is told. Settings of scopes may stand at the top: `{ rate: 5 }` is short for \
-                 `{ defaults: { rate: 5 } }`. Only `concurrency` means something else here: the limit of all scopes \
-                 together.",
-                " extends Omit<ScopeOptions, 'concurrency'>",
+                 `{ defaults: { rate: 5 } }`.",
+                " extends ScopeOptions",
             ),
             Section::Driver => (about, " extends EngineOptions"),
             _ => (about, ""),

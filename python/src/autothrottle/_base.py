@@ -61,7 +61,8 @@ class BaseThrottle:
             self._robots = Robots(robots, self._clock, self._new_lock)
         # As they were typed, for calls of language models, which have rules of their own.
         self._typed = frozenset(options.get("scopes") or ())
-        self._concurrency = int(options.get("concurrency") or 16)
+        slots = options.get("concurrency") or (options.get("defaults") or {}).get("concurrency") or 0
+        self._concurrency = int(options.get("max_in_flight") or max(16, slots))
         self._events: Events = self._desk.events
         self.on = self._events.on
         """Calls a listener for each event of a kind; also a decorator: ``@throttle.on("backoff")``."""

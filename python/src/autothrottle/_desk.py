@@ -425,7 +425,7 @@ class Desk:
         """Whether it waits for a slot, and for no time that is known."""
         handles = [self.engine.find(name) for name in waiting.scopes]
         reason = self.engine.peek(self.clock.now(), handles, cost=waiting.charge.expected).reason
-        return reason in ("concurrency", "global")
+        return reason in ("concurrency", "max-in-flight")
 
     def leave(self) -> Leaving | None:
         """Leaves those that share the limit; gives what is still to be said there."""

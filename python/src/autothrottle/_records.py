@@ -25,7 +25,7 @@ TIMES = {
 
 Reason: TypeAlias = Literal[
     "paused",
-    "global",
+    "max-in-flight",
     "concurrency",
     "delay",
     "backoff",
@@ -39,7 +39,7 @@ Reason: TypeAlias = Literal[
 """Why a request waits.
 
 * ``paused``: The scope or the throttle is paused.
-* ``global``: All places of the whole throttle are taken.
+* ``max-in-flight``: ``maxInFlight`` requests are in flight, all scopes together.
 * ``concurrency``: All slots of the scope are taken.
 * ``delay``: The scope's delay since its last send.
 * ``backoff``: The longer delay after bad answers.

@@ -50,7 +50,7 @@ class ScopeStats(InSeconds):
     """Requests in flight on average over the last minute."""
     bound_by: Mapping[str, float]
     """The share of the last minute in which each limit kept the first request waiting. ``elsewhere`` are
-    limits of other scopes and of the whole throttle. The rest is time in which no request waited.
+    limits of other scopes. The rest is time in which no request waited.
     """
     hold_until: float | None = None
     """When the hold ends, if there is one: seconds of the throttle's clock."""

@@ -142,7 +142,7 @@ class Nested:
         what = (
             f"functions of run, map or wrap hold all slots that requests inside of them wait for ({scopes})"
         )
-        desk.warn("nested", f"{what}: their slots are given back; raise `concurrency`")
+        desk.warn("nested", f"{what}: their slots are given back; raise `concurrency` or `max_in_flight`")
         for permit in functions:
             permit.end_block(None)
 

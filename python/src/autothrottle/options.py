@@ -161,7 +161,7 @@ class RampupOptions(TypedDict, total=False):
     """The least delay in seconds. Default 0. The server's limit is the bound."""
 
     max_concurrency: int
-    """The most slots. A whole number from 1 to 1000000. Default the global ``concurrency``. The limit of all
+    """The most slots. A whole number from 1 to 1000000. Default as ``max_in_flight``. The limit of all
     scopes together.
     """
 
@@ -249,94 +249,106 @@ class RobotsOptions(_RobotsOptionsRequired, total=False):
     """
 
 
-class _ScopeOptionsShared(TypedDict, total=False):
+class ScopeOptions(TypedDict, total=False):
+    """Settings of one scope."""
+
     rate: float | str | RateOptions
     """Requests a second, evenly spaced: ``5``, ``"100/min"`` (``/s``, ``/min``, ``/h``, ``/day``), or ``{
     limit, per, burst }``. A request counts as its ``cost``, 1 unless you say another. It replaces ``delay``
-    and ``slot_delay``. ``jitter`` is then 0 and ``concurrency`` the global limit, unless you set them in the
-    same place. A ``jitter`` puts each request off by up to that share of a gap; the mean stays. Default
-    none. The default of ``delay`` is a pace already.
+    and ``slot_delay``. ``jitter`` is then 0 and ``concurrency`` that of ``max_in_flight``, unless you set
+    them in the same place. A ``jitter`` puts each request off by up to that share of a gap; the mean stays.
+    Default none. The default of ``delay`` is a pace already.
     """
+
+    concurrency: int
+    """Slots: requests in flight in this scope. A whole number from 1 to 1000000. Default 1; with ``rate`` as
+    ``max_in_flight``. A visitor with a browser tab does one at a time. Scrapy:
+    CONCURRENT_REQUESTS_PER_DOMAIN.
+    """
+
     delay: Seconds
-    """Seconds between two sends of the scope, from send to send. Default 1; 0 beside ``rate``, ``quota`` or
-    ``rampup``. A second is polite everywhere. Scrapy: DOWNLOAD_DELAY.
+    """Seconds between two sends of the scope, from send to send. Default 1; 0 beside ``concurrency``,
+    ``rate``, ``quota`` or ``rampup``. A second is polite everywhere. Scrapy: DOWNLOAD_DELAY.
     """
+
     slot_delay: Seconds
-    """Seconds between two sends of one slot, from send to send. Default 1; 0 beside ``delay``, ``rate``,
-    ``quota``, ``rampup`` or ``autothrottle``. The draft's second. Beside another pace it would make five a
-    second one. Scrapy: DOWNLOAD_DELAY_PER_SLOT.
+    """Seconds between two sends of one slot, from send to send. Default 1; 0 beside ``delay``,
+    ``concurrency``, ``rate``, ``quota``, ``rampup`` or ``autothrottle``. The draft's second. Beside another
+    pace it would make five a second one. Scrapy: DOWNLOAD_DELAY_PER_SLOT.
     """
+
     jitter: Jitter
     """Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true is
     ±50 %. The mean is the delay. Default True; with ``rate`` 0. As in Scrapy: only programs send like
     clockwork. Scrapy: DOWNLOAD_DELAY_JITTER, RANDOMIZE_DOWNLOAD_DELAY.
     """
+
     autothrottle: bool | AutoThrottleOptions
     """Let the delay follow the latency: Scrapy's AutoThrottle. The scope's ``delay`` is then the least
     delay. Default False. Scrapy's is off, too. Scrapy: AUTOTHROTTLE_ENABLED.
     """
+
     backoff: bool | BackoffOptions
     """Slow down after bad answers. If false, only waits that the server asks for (``Retry-After``) count.
     Default True. A refusal means too fast.
     """
+
     rampup: bool | RampupOptions
     """Find the server's limit and stay just below it. ``delay``, ``slot_delay`` and ``concurrency`` of the
     defaults are no bounds then; those of the scope itself are. Default False. To look for a limit costs
     refusals.
     """
+
     follow_rate_limit: bool
     """Pace by ``RateLimit`` headers: the slower of reset / remaining and window / limit. Without it they
     only say when to stop. Default False. Clients that share a limit would be paced by each other's use.
     """
+
     down_after: Seconds | Literal[False]
     """Seconds of only failed connections and timeouts after which a scope is down. Waiting requests are then
     rejected with a ``ScopeDownError``, and one request at a time probes the server. Default False. A crawl
     waits for a server that is away, a page does not.
     """
+
     ignore_robots_txt: bool
     """Ignore ``Crawl-delay`` for this scope, without a warning. Default False. If you set ``robots``, you
     want it obeyed. Scrapy: ignore_robots_txt.
     """
+
     quota: float | QuotaOptions | Sequence[float | QuotaOptions]
     """Units that the scope may consume per window: a number, ``{ limit, window, strict }``, or a list of
     those. Default none. Only you know your budget. Scrapy: quota.
     """
+
     window: Seconds
     """The window of quotas without one, in seconds. It starts with the scope's first request. Default 60.
     Most limits of APIs are per minute; the draft's number. Scrapy: THROTTLING_WINDOW, window.
     """
+
     strict: bool
     """Rolling window for quotas that omit ``strict``: no span of the window's length holds more. Default
     False. Most servers count in fixed windows, and a rolling one remembers each send.
     """
+
     manager: ScopeManager | MakeScopeManager
     """A strategy of your own in place of backoff and rampup. In ``defaults`` a function of the scope's name.
     Default none. The built-in ones need no code. Scrapy: THROTTLING_SCOPE_MANAGER, manager.
     """
 
 
-class ScopeOptions(_ScopeOptionsShared, total=False):
-    """Settings of one scope."""
-
-    concurrency: int
-    """Slots: requests in flight in this scope. A whole number from 1 to 1000000. Default 1; with ``rate``
-    the global limit. A visitor with a browser tab does one at a time. Scrapy:
-    CONCURRENT_REQUESTS_PER_DOMAIN.
-    """
-
-
-class ThrottleOptions(_ScopeOptionsShared, total=False):
+class ThrottleOptions(ScopeOptions, total=False):
     """All options of a throttle. Settings of scopes may stand at the top."""
 
-    concurrency: int
-    """Requests in flight, all scopes together. A whole number from 1 to 1000000. Default 16; 256 where a
-    scope ramps. As in Scrapy; ``rampup`` may find that a server bears more. Scrapy: CONCURRENT_REQUESTS.
+    max_in_flight: int
+    """Requests in flight, all scopes together. A whole number from 1 to 1000000. Default 16; at least the
+    greatest ``concurrency`` that you type, and 256 where a scope ramps. As in Scrapy; ``rampup`` may find
+    that a server bears more. Scrapy: CONCURRENT_REQUESTS.
     """
 
     defaults: ScopeOptions
-    """Settings of every scope, unless ``scopes`` overrides them. All but ``concurrency`` may stand at the
-    top instead: ``rate=5`` is ``defaults={"rate": 5}``. Both at once are an error. Default {}. Each
-    setting's own default is polite. Scrapy: THROTTLING_DEFAULTS.
+    """Settings of every scope, unless ``scopes`` overrides them. They may stand at the top instead:
+    ``rate=5`` is ``defaults={"rate": 5}``. Both at once are an error. Default {}. Each setting's own default
+    is polite. Scrapy: THROTTLING_DEFAULTS.
     """
 
     scopes: Mapping[str, ScopeOptions]

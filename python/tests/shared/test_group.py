@@ -150,7 +150,7 @@ def test_a_process_that_is_told_how_many_there_are_goes_on_alone() -> None:
 def test_other_options_are_told_and_the_writers_count() -> None:
     world = World(1)
     first = Process(world, "one", OPTIONS)
-    second = Process(world, "two", {**OPTIONS, "concurrency": 7})
+    second = Process(world, "two", {**OPTIONS, "maxInFlight": 7})
     first.submit("gap")
     world.run(500)
     second.submit("gap")

@@ -264,7 +264,7 @@ def test_a_primary_that_is_killed_is_followed_by_its_replica() -> None:
 
 def test_what_is_set_before_the_loop_runs_counts(store: RedisServer) -> None:
     client = redis.asyncio.Redis(port=store.port)
-    throttle = Throttle(concurrency=9, shared=shared(client, name="early"))
+    throttle = Throttle(max_in_flight=9, shared=shared(client, name="early"))
     throttle.scope("a.example").configure(concurrency=7)
     throttle.scope("b.example").pause()
 

@@ -82,7 +82,7 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
         }
     )
     assert options.engine == {
-        "concurrency": 32,
+        "maxInFlight": 32,
         "warnThreshold": 100,
         "defaults": {
             "concurrency": 8,
@@ -206,7 +206,7 @@ def test_from_the_command_line_all_is_text() -> None:
         "THROTTLING_SCOPES": '{"a": {"rampup": true, "delay": 2}}',
     }
     engine = read(text, "cmdline").engine
-    assert engine["concurrency"] == 4
+    assert engine["maxInFlight"] == 4
     assert engine["defaults"]["delay"] == 500
     assert engine["defaults"]["jitter"] is False
     assert engine["defaults"]["backoff"] == {"statusCodes": [429, 503], "maxHold": 300_000}

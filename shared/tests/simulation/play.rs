@@ -207,7 +207,7 @@ pub fn options(other: bool) -> Value {
         "strict": { "quota": STRICT.0, "window": ms(STRICT.1), "strict": true },
         "fixed": { "quota": FIXED.0, "window": ms(FIXED.1) },
     });
-    let options = json!({ "concurrency": 256, "seed": 1, "defaults": defaults, "scopes": scopes });
+    let options = json!({ "maxInFlight": 256, "seed": 1, "defaults": defaults, "scopes": scopes });
     Value::deserialize(options).expect("options")
 }
 

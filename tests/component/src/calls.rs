@@ -58,7 +58,7 @@ impl Chance {
 
 const OPTIONS: [&str; 6] = [
     "{}",
-    r#"{"defaults":{"delay":10,"concurrency":4},"concurrency":64}"#,
+    r#"{"defaults":{"delay":10,"concurrency":4},"maxInFlight":64}"#,
     r#"{"defaults":{"rampup":true}}"#,
     r#"{"defaults":{"autothrottle":true,"quota":{"limit":50,"window":1000}},"maxWaiting":200}"#,
     r#"{"defaults":{"rate":"100/s","quota":[{"limit":9,"window":500},{"limit":99,"window":9000}]}}"#,

@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    throttle = ThreadThrottle(concurrency=64)
+    throttle = ThreadThrottle(max_in_flight=64)
     client = OpenAI(max_retries=0, http_client=httpx2.Client(transport=llm.transport(throttle)))
 
 Limits are learned from the headers of the answers, per model and key, or typed:

@@ -84,7 +84,7 @@ class Downloader(ScrapysDownloader):
         self._answered: tuple[Slot, Response | None, BaseException | None, float | None] | None = None
         self._failed: Exception | None = None
         self._closing = Closing(crawler, self._desk.stop)
-        self._ahead = Ahead(crawler, options.lookahead, options.engine.get("concurrency", 0))
+        self._ahead = Ahead(crawler, options.lookahead, options.engine.get("maxInFlight", 0))
         self._codes: dict[str, tuple[int, ...]] = {}
         self._jobdir = job_dir(crawler.settings)
         if self._jobdir and restore(self._desk, self._jobdir):

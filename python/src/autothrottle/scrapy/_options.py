@@ -345,6 +345,18 @@ class _Reader:
             for place in places[1:]:
                 if "quota" in place and "delay" not in place:
                     place.setdefault("slotDelay", 0)
+        # Nor do slots set the second of a scope aside.
+        for place in places:
+            if "concurrency" not in place or _is_paced(place) or _is_paced(self._defaults):
+                continue
+            place["delay"] = slot
+            follows = place.get("autothrottle", self._defaults.get("autothrottle"))
+            if not follows and "slotDelay" not in self._defaults:
+                place.setdefault("slotDelay", slot)
+            for scope in places[1:] if place is self._defaults else ():
+                if "rate" not in scope and _is_paced(scope):
+                    scope.setdefault("delay", 0)
+                    scope.setdefault("slotDelay", 0)
         self._defaults.setdefault("downAfter", DEFAULTS["downAfter"])
         # The engine has more statuses, and holds that are longer than the longest delay.
         for place in places:
@@ -477,6 +489,10 @@ def _reader(want: str, is_right: Callable[[Any], bool], made: Callable[[Any], An
         return made(value)
 
     return read
+
+
+def _is_paced(place: Mapping[str, Any]) -> bool:
+    return "delay" in place or "rate" in place or "quota" in place or bool(place.get("rampup"))
 
 
 def _is_number(value: Any) -> bool:

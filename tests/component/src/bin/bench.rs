@@ -6,7 +6,7 @@ use autothrottle_component_tests::{Compiled, call, wit::Needs};
 use wasmtime::Config;
 
 const OPTIONS: &str = r#"{
-    "concurrency": 100000,
+    "maxInFlight": 100000,
     "defaults": { "concurrency": 100000, "delay": 0, "slotDelay": 0, "jitter": false }
 }"#;
 const CYCLES: u64 = 100_000;
