@@ -6,6 +6,7 @@ mod budgets;
 mod config;
 mod elsewhere;
 mod engine;
+mod fairness;
 mod headers;
 mod hostile;
 mod live;
