@@ -1,6 +1,6 @@
 //! Strangers that share one limit: how even their shares are, what is refused, and how long a newcomer waits.
 //!
-//! `npm run bench:fairness` plays 2 to 16 clients of each server for 40 minutes, the last of which comes after
+//! `npm run bench:fairness` plays 2 to 16 clients of each server for 40 minutes; the last of them comes after
 //! 20. The usual run plays one server for twelve. Everything is virtual time.
 
 use autothrottle::{
