@@ -11,6 +11,7 @@
 
 import { builtin } from './base/builtin.js'
 import { kindOf } from './base/checks.js'
+import { LONGEST_TIMEOUT } from './base/clock.js'
 import type { Clock } from './options/options.js'
 
 type Channels = Pick<typeof globalThis, 'MessageChannel'>
@@ -43,7 +44,9 @@ export class FakeClock implements Clock {
   }
 
   setTimeout(wake: () => void, ms: number): unknown {
-    const timer = { id: ++this.#made, at: this.#now + Math.max(0, ms), wake }
+    // As Node and browsers have it: what is no number is at once, and what is too long is soon.
+    const wait = ms > LONGEST_TIMEOUT ? 1 : ms > 0 ? ms : 0
+    const timer = { id: ++this.#made, at: this.#now + wait, wake }
     this.#timers.push(timer)
     return timer.id
   }
@@ -64,19 +67,22 @@ export class FakeClock implements Clock {
 
   /**
    * Lets `ms` milliseconds pass. Timers fire in order, each at its own instant, and whatever promises they
-   * resolve runs before the next.
+   * resolve runs before the next. If timers throw, the others fire all the same, and this rejects with the
+   * first error.
    */
   async advance(ms: number): Promise<void> {
     checkMillis(ms)
     const until = this.#now + ms
+    const errors: unknown[] = []
     await settled()
     for (let at = this.nextAt; at <= until; at = this.nextAt) {
       this.#now = Math.max(this.#now, at)
-      this.#fireDue()
+      this.#fireDue(errors)
       await settled()
     }
     this.#now = until
     await settled()
+    if (errors.length > 0) throw errors[0]
   }
 
   /**
@@ -93,10 +99,18 @@ export class FakeClock implements Clock {
     this.#wallOffset = wallMs - this.#now
   }
 
-  #fireDue(): void {
+  #fireDue(errors: unknown[]): void {
     const due = this.#timers.filter(({ at }) => at <= this.#now).sort((a, b) => a.at - b.at || a.id - b.id)
-    this.#timers = this.#timers.filter(({ at }) => at > this.#now)
-    for (const { wake } of due) wake()
+    for (const timer of due) {
+      // One that fired before it may have cleared it.
+      if (!this.#timers.includes(timer)) continue
+      this.#timers = this.#timers.filter((each) => each !== timer)
+      try {
+        timer.wake()
+      } catch (error) {
+        errors.push(error)
+      }
+    }
   }
 }
 

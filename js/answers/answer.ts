@@ -97,8 +97,12 @@ export function answerOf(outcome: {
 
 /** What can be used of an outcome that makes no sense: its status. */
 export function statusIn(outcome: { status?: unknown; statusCode?: unknown } | null): { status?: number } {
-  const status = outcome?.status ?? outcome?.statusCode
-  return isStatus(status) ? { status } : {}
+  try {
+    const status = outcome?.status ?? outcome?.statusCode
+    return isStatus(status) ? { status } : {}
+  } catch {
+    return {} // A getter throws.
+  }
 }
 
 /**

@@ -5,6 +5,7 @@
  * differently (`cause.code` in Node, words in browsers), so this is one place for all of their words.
  */
 import { isObject } from '../base/checks.js'
+import { TimeoutError } from '../base/errors.js'
 
 /** What the boundary calls a failure: see `settle`. */
 const CONNECTION = 0
@@ -57,7 +58,8 @@ function failureIn(error: unknown): number {
  * aborted.
  */
 export function failureOfRequest(error: unknown, signal?: AbortSignal | null): number {
-  if (signal?.aborted && error === signal.reason && failureOf(error) !== TIMEOUT) return NOT_THE_SERVER
+  // Also `AbortSignal.timeout`: who sets it gives up. A `requestTimeout` is known by its class.
+  if (signal?.aborted && error === signal.reason && !(error instanceof TimeoutError)) return NOT_THE_SERVER
   if (isAbort(error)) return NOT_THE_SERVER
   return failureOf(error) === TIMEOUT ? TIMEOUT : CONNECTION
 }

@@ -129,6 +129,7 @@ export function checkedCost(cost: PermitOutcome['cost'], { scopes, target }: Per
     }
     return cost
   }
+  if (!(Number.isFinite(cost) && cost >= 0)) fail('cost', 'a number from 0', cost)
   const { costs } = typeof target === 'object' && 'scopes' in target ? namedScopes(target.scopes) : {}
   if (costs?.some((each) => each !== costs[0])) {
     const one = scopes[costs.indexOf(Math.max(...costs))]

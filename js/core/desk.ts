@@ -11,7 +11,7 @@
  * before others leave at the old pace.
  */
 import { statusIn } from '../answers/answer.js'
-import { type ClosedError, EngineBrokenError, TimeoutError } from '../base/errors.js'
+import { type ClosedError, ConfigError, EngineBrokenError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { Handles, type Known } from '../scopes/handles.js'
 import { methodOf, namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
@@ -37,35 +37,14 @@ import {
   requestEvent,
 } from './events.js'
 import type { Host } from './host.js'
-import { HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
+import { HOW_TO_SETTLE, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
-import { NOTHING, Permit, type PermitOutcome } from './permit.js'
+import { type Inside, NOTHING, Permit, type PermitOutcome, type Verdict, type Wait } from './permit.js'
 import { type Alarm, Waiting } from './waiting.js'
 import { Unheard, type Warnings } from './warnings.js'
 
 /** What a request costs: in all of its scopes, or in each. */
 type Cost = number | readonly number[]
-
-/** How a request waits. */
-export interface Wait {
-  readonly signal?: AbortSignal | null
-  readonly priority?: number | undefined
-  readonly cost?: number | undefined
-  readonly delay?: number | undefined
-  readonly timeout?: number | undefined
-  /** When it came in, where a part of its timeout may be over. */
-  readonly since?: number | undefined
-  /** The function that it is called in, where that is known. */
-  readonly inside?: Inside
-  /** Its method, of a call of `fetch` alone. */
-  readonly method?: string | undefined
-}
-
-/**
- * What became of a request: `over`; over since the server asks for `too-long` a wait; over although it should
- * be sent again, since it is `unrepeatable`; or what its next attempt waits for.
- */
-export type Verdict = 'over' | 'too-long' | 'unrepeatable' | Promise<Permit>
 
 const NO_OUTCOME: Outcome = {}
 /** Scopes of which is known that they have several budgets. */
@@ -174,10 +153,10 @@ export class Desk {
     wait.signal?.throwIfAborted()
     const inside = wait.inside ?? this.nesting.inside
     // What a function calls first is the request that it was called for.
-    const own = inside && this.nesting.unused(inside, scopes)?.pass(target)
+    const { cost = 1, delay = 0 } = wait
+    const own = inside && this.nesting.unused(inside, scopes, cost, delay)?.pass(target)
     if (own) return own
     if (this.closed) throw this.closed
-    const { cost = 1, delay = 0 } = wait
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
     const now = this.driver.now()
     // Where another waits, none leaves at once: there is no need to ask.
@@ -200,7 +179,7 @@ export class Desk {
     if (inside !== undefined || !this.nesting.isTraced())
       return this.#stay(names, handles, options, target, wait, inside, now)
     options.priority += BEFORE_OTHERS
-    const traced = this.nesting.unused(true, scopes)?.pass(target)
+    const traced = this.nesting.unused(true, scopes, cost, delay)?.pass(target)
     return traced ?? this.#stay(names, handles, options, target, wait, true, now)
   }
 
@@ -238,7 +217,9 @@ export class Desk {
 
   /** The request is over. Whatever this throws, the slots come back. */
   settle(permit: Permit, outcome: PermitOutcome): void {
-    this.#end(permit, outcome)
+    const verdict = this.#end(permit, outcome, permit.again, false)
+    // Its function still runs, and may be called again when it is over.
+    if (permit.again) permit.verdict = { verdict, askedMs: this.askedMs }
   }
 
   /**
@@ -514,9 +495,12 @@ export class Desk {
     } catch (error) {
       failure = { error }
       this.#broke(error)
-      told = error instanceof TypeError ? statusIn(outcome) : NO_OUTCOME
+      // What is wrong with the rest does not make its status unheard.
+      told = error instanceof TypeError || error instanceof ConfigError ? statusIn(outcome) : NO_OUTCOME
       settled = this.#engine.settle(now, ticket, told)
     }
+    const isBad = told.error !== undefined || told.status! >= 400 || told.backoff === true
+    permit.isGood = told.status !== undefined && !isBad
     // A server that refuses, or says what is left, has a pace.
     if (told.error !== undefined || told.status! >= 400 || told.headers !== undefined)
       this.driver.isPaced = true

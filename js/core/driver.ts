@@ -17,6 +17,7 @@ import { type Ticket, WAIT } from '../wasm/engine.js'
 import { Aborts } from './aborts.js'
 import type { Host } from './host.js'
 import type { Nesting, Requests } from './nesting.js'
+import type { Pause } from './pause.js'
 import type { Permit } from './permit.js'
 import type { Alarm, Waiter } from './waiting.js'
 import { type Wake, wakeOf } from './wake.js'
@@ -232,13 +233,24 @@ export class Driver implements Requests {
   }
 
   /** What was begun gives, unless an answer takes longer than it may: then `abort` hears of it, too. */
-  within<T>(work: Promise<T>, ms: number, abort: (error: unknown) => void): Promise<T> {
+  within<T>(work: Promise<T>, ms: number, abort: (error: unknown) => void, pause?: Pause): Promise<T> {
+    const end = this.clock.now() + ms
     return new Promise((resolve, reject) => {
-      const alarm = this.alarm(ms, () => {
-        const error = new TimeoutError(ms, true)
-        reject(error)
-        abort(error)
-      })
+      const ring = () => {
+        const now = this.clock.now()
+        const left = pause ? end + pause.spent(now) - now : 0
+        const again = () => {
+          alarm = this.alarm(left, ring)
+        }
+        if (pause?.isOn) pause.ended = again
+        else if (left > 0) again()
+        else {
+          const error = new TimeoutError(ms, true)
+          reject(error)
+          abort(error)
+        }
+      }
+      let alarm = this.alarm(ms, ring)
       work.finally(() => alarm.cancel()).then(resolve, reject)
     })
   }

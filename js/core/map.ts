@@ -46,9 +46,10 @@ export function checkMapping({
 /** Runs `work` for each item; when the caller stops, so does everything. */
 export async function* mapItems<I, T>(
   items: Iterable<I> | AsyncIterable<I>,
-  work: (item: I, signal: AbortSignal) => Promise<T>,
+  work: (item: I, signal: AbortSignal, left: () => void) => Promise<T>,
   options: MapOptions,
   begun: () => void = () => {},
+  isFull: () => boolean = () => false,
 ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
   begun()
   const { ordered = true, buffer = 100, errors = 'throw', signal } = options
@@ -80,6 +81,8 @@ export async function* mapItems<I, T>(
   /** One pull at a time, and none while as many items are held as may be. */
   const pull = () => {
     if (isPulling || isOver || failure || pulled - taken >= buffer) return
+    // The queue has room again when one of these ends; if none is on its way, no end will say so.
+    if (pulled > ended && isFull()) return
     isPulling = true
     // A source may throw at once.
     new Promise<IteratorResult<I>>((resolve) => resolve(source.next())).then((next) => {
@@ -87,7 +90,7 @@ export async function* mapItems<I, T>(
       if (next.done) isOver = true
       else {
         const index = pulled++
-        work(next.value, stop.signal).then(
+        work(next.value, stop.signal, pull).then(
           (value) => end(index, { status: 'fulfilled', value }),
           (reason) => end(index, { status: 'rejected', reason }),
         )

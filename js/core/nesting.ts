@@ -13,15 +13,9 @@ import { builtin } from '../base/builtin.js'
 import { HOW_TO_NEST, NestedError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { namedScopes, type Scopes, urlTextOf } from '../scopes/names.js'
-import { NOTHING, type Permit } from './permit.js'
+import { type Inside, NOTHING, type Permit } from './permit.js'
 import type { Waiter } from './waiting.js'
 import type { Warnings } from './warnings.js'
-
-/**
- * The function that a call is made in: its permit, `true` for one of those that run, `false` for none,
- * `undefined` before the first look.
- */
-export type Inside = Permit | boolean | undefined
 
 /** The places of a permit that is not among those that run, and of one whose request is being sent. */
 const NOWHERE = -1
@@ -113,7 +107,9 @@ export class Nesting {
 
   /** The function that this is known to be called in. */
   get inside(): Permit | undefined {
-    return this.#here ?? this.#storage?.getStore()
+    const inside = this.#here ?? this.#storage?.getStore()
+    // A loop that a function began may outlive it: then it is one like any other.
+    return inside?.place === NOWHERE ? undefined : inside
   }
 
   /** The same, also by the stack. */
@@ -126,14 +122,22 @@ export class Nesting {
     return this.#storage === null && this.#running.length > 0 && HERE.test(stack())
   }
 
-  /** The unused permit of the function, if it is one for these scopes. */
-  unused(inside: Inside, scopes: Scopes): Permit | undefined {
-    const { names } = namedScopes(scopes)
+  /**
+   * The unused permit of the function, if a call for these scopes is the request that it is for. One with a
+   * delay of its own, or with a cost that the permit did not take, is another request.
+   */
+  unused(inside: Inside, scopes: Scopes, cost = 1, delay = 0): Permit | undefined {
+    if (delay > 0) return undefined
+    const { names, costs } = namedScopes(scopes)
     const all = inside === true ? this.#running : inside ? [inside] : []
     for (const permit of all) {
-      const isSame =
-        permit.scopes.length === names.length && names.every((name) => permit.scopes.includes(name))
-      if (isSame && !permit.isSettled && !isHook(permit)) return permit
+      if (permit.isSettled || isHook(permit) || permit.scopes.length !== names.length) continue
+      const isSame = names.every((name, index) => {
+        const at = permit.scopes.indexOf(name)
+        const taken = typeof permit.cost === 'number' ? permit.cost : permit.cost[at]
+        return at >= 0 && (costs === undefined && cost === 1 ? true : (costs?.[index] ?? cost) === taken)
+      })
+      if (isSame) return permit
     }
     return undefined
   }
@@ -221,7 +225,8 @@ export class Nesting {
     const urls = new Set(held.map(({ target }) => urlTextOf(target)))
     for (const waiting of areFunctions ? stuck : []) {
       const url = urlTextOf(waiting.target)
-      if (waiting.method !== undefined && url !== undefined && urls.has(url))
+      const { method = (waiting.target as { method?: unknown } | undefined)?.method } = waiting
+      if (method !== undefined && url !== undefined && urls.has(url))
         requests.end(waiting, new NestedError(url))
     }
     if (looks !== LOOKS || stuck.length === 0) return

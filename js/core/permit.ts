@@ -11,6 +11,7 @@ import type { Clock, RetryOptions } from '../options/options.js'
 import type { Backoffs } from '../scopes/hooks.js'
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'
+import type { Pause } from './pause.js'
 
 /**
  * How a request ended, for `permit.settle`: a response of any client will do. Without a status and an error
@@ -47,6 +48,33 @@ export interface PermitOutcome {
 
 /** The slots come back, and that is all. */
 export const NOTHING: PermitOutcome = {}
+
+/**
+ * The function that a call is made in: its permit, `true` for one of those that run, `false` for none,
+ * `undefined` before the first look.
+ */
+export type Inside = Permit | boolean | undefined
+
+/** How a request waits. */
+export interface Wait {
+  readonly signal?: AbortSignal | null
+  readonly priority?: number | undefined
+  readonly cost?: number | undefined
+  readonly delay?: number | undefined
+  readonly timeout?: number | undefined
+  /** When it came in, where a part of its timeout may be over. */
+  readonly since?: number | undefined
+  /** The function that it is called in, where that is known. */
+  readonly inside?: Inside
+  /** Its method, of a call of `fetch` alone. */
+  readonly method?: string | undefined
+}
+
+/**
+ * What became of a request: `over`; over since the server asks for `too-long` a wait; over although it should
+ * be sent again, since it is `unrepeatable`; or what its next attempt waits for.
+ */
+export type Verdict = 'over' | 'too-long' | 'unrepeatable' | Promise<Permit>
 
 /** What a permit asks of the desk that gave it. */
 interface Home {
@@ -86,6 +114,14 @@ export class Permit {
   stop: AbortController | undefined = undefined
   /** @internal How often its function is called again. */
   retry: RetryOptions | undefined = undefined
+  /** @internal How its function waits for its next call, where there may be one. */
+  again: Wait | undefined = undefined
+  /** @internal What became of it, where it was settled while its function ran. */
+  verdict: { readonly verdict: Verdict; readonly askedMs: number } | undefined = undefined
+  /** @internal Whether its server gave a good answer. */
+  isGood = false
+  /** @internal The waits of its request's own retries: they are no time of its function's. */
+  pause: Pause | undefined = undefined
   /** @internal What it was to cost: in all of its scopes, or in each. */
   readonly cost: number | readonly number[]
   /** @internal What has been taken for it in each of its scopes, where that may be something else. */
@@ -124,7 +160,8 @@ export class Permit {
   /**
    * Sends the request that the permit is for, and reads its answer for the throttle. It is bound, so you can
    * take it out: `map(urls, async (url, { fetch }) => (await fetch(url)).text())`. A second call rejects with
-   * a `TypeError`.
+   * a `TypeError`. If `run` or `map` has `retry`, it repeats the request whatever its method, else as the
+   * throttle's `retry` says.
    */
   get fetch(): (input: RequestInfo | URL, init?: RequestInit) => Promise<Response> {
     return (input, init) => this.#desk.send(this, input, init)
@@ -193,8 +230,8 @@ export class Permit {
     driver.late(this)
     this.take()
     const passed = new Permit(this.#desk, this.ticket, this.scopes, this.cost, target, clock.now())
-    const { retry, charged, method, isAdjusted } = this
-    this.next = Object.assign(passed, { retry, charged, method, isAdjusted })
+    const { retry, charged, method, isAdjusted, pause } = this
+    this.next = Object.assign(passed, { retry, charged, method, isAdjusted, pause })
     return passed
   }
 

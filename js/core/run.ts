@@ -2,19 +2,44 @@
  * `run`: a function that is called with permission, and heard when it is done. With `requestTimeout` the
  * slots of one that never ends come back.
  */
-import { type Answer, answerOfError, answerOfResult } from '../answers/answer.js'
-import { ManagerError } from '../base/errors.js'
+import { answerOfError, answerOfResult, responseOf } from '../answers/answer.js'
+import { ManagerError, RetryAfterTooLongError } from '../base/errors.js'
+import { RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { RetryOptions, ThrottleOptions } from '../options/options.js'
+import { copyOf, type RetryWhen } from '../scopes/hooks.js'
 import type { Desk } from './desk.js'
 import { FRAME } from './nesting.js'
-import type { Permit } from './permit.js'
+import { Pause } from './pause.js'
+import type { Permit, PermitOutcome, Verdict, Wait } from './permit.js'
 import { type RunOptions, retryOf } from './requests.js'
 
 /** To wait for it costs less than for `undefined`, of which a promise is made each time. */
 const SOON = /* @__PURE__ */ Promise.resolve()
 
+/** So much before others is what tells of a refusal. */
+const FIRST = 1e9
+
 /** What is run. */
 export type Work<T> = (permit: Permit) => T | PromiseLike<T>
+
+/** One call of `run`, all of its attempts. */
+interface Run<T> {
+  readonly work: Work<T>
+  readonly options: RunOptions
+  /** When it came in, where a `timeout` asks for it. */
+  readonly since: number | undefined
+  /** How often the function is called again. */
+  left: number | undefined
+}
+
+/** What a function gave, or threw. */
+type Ended<T> = { readonly result: T } | { readonly error: unknown }
+
+/** How the next attempt waits. */
+function waitOf({ options, since }: Run<unknown>): Wait {
+  const { signal = null, priority, cost, timeout } = options
+  return { signal, priority, cost, timeout, since }
+}
 
 export class Runner {
   readonly #desk: Desk
@@ -33,9 +58,11 @@ export class Runner {
   }
 
   run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
+    const since = options.timeout === undefined ? undefined : this.#desk.clock.now()
+    const run: Run<T> = { work, options, since, left: undefined }
     return permit instanceof Promise
-      ? permit.then((given) => this.#work(given, work, options, false))
-      : this.#work(permit, work, options, true)
+      ? permit.then((given) => this.#work(given, run, false))
+      : this.#work(permit, run, true)
   }
 
   /**
@@ -43,14 +70,9 @@ export class Runner {
    * (`nesting.ts`).
    */
   readonly #work = {
-    [FRAME]: async <T>(
-      permit: Permit,
-      work: Work<T>,
-      options: RunOptions,
-      isAtOnce: boolean,
-      left?: number,
-    ): Promise<T> => {
+    [FRAME]: async <T>(permit: Permit, run: Run<T>, isAtOnce: boolean): Promise<T> => {
       const { driver } = this.#desk
+      const { work, options } = run
       if (isAtOnce) {
         driver.given(permit)
         await SOON
@@ -58,46 +80,144 @@ export class Runner {
       driver.begun(permit)
       permit.outer = options.signal ?? null
       if (options.retry) permit.retry = retryOf(options.retry, this.#retry)
+      run.left ??= permit.retry?.limit ?? 0
+      if (run.left > 0) permit.again = waitOf(run)
       const timeout = options.requestTimeout ?? this.#requestTimeout
-      let result: T
-      let again: Promise<Permit> | undefined
+      let ended: Ended<T>
+      let answer: PermitOutcome | undefined
       try {
-        result = await (timeout === undefined
+        const result = await (timeout === undefined
           ? this.#call(permit, work)
           : this.#limited(permit, work, timeout))
-        again = this.#end(permit, answerOfResult(result), options, left)
+        ended = { result }
+        answer = answerOfResult(result)
       } catch (error) {
-        again = this.#end(permit, answerOfError(error, options.signal), options, left)
-        if (again === undefined) throw error
+        ended = { error }
+        answer = answerOfError(error, options.signal)
       }
-      if (again === undefined) return result!
-      return this.#work(await again, work, options, false, (left ?? permit.retry?.limit ?? 0) - 1)
+      this.#desk.nesting.over(permit)
+      const when = this.#retry?.when
+      if (when && answer && 'result' in ended && !permit.isSettled)
+        if (await this.#isRefused(permit, when, ended.result)) answer = { ...answer, backoff: true }
+      const again = this.#end(permit, answer, run, ended)
+      if (again === undefined) {
+        if ('error' in ended) throw ended.error
+        return ended.result
+      }
+      run.left--
+      return this.#work(await again, run, false)
     },
   }[FRAME]!
 
-  /** Settles, and gives what the next call of the function waits for, if there is one. */
-  #end(
-    permit: Permit,
-    answer: Answer | undefined,
-    options: RunOptions,
-    left = permit.retry?.limit ?? 0,
-  ): Promise<Permit> | undefined {
-    this.#desk.nesting.over(permit)
+  /** Whether the caller calls an answer a refusal. */
+  async #isRefused(permit: Permit, when: RetryWhen, result: unknown): Promise<boolean> {
     try {
-      const isBad = answer !== undefined && (answer.error !== undefined || answer.status! >= 400)
-      if (isBad && !permit.isSettled) {
-        if (left > 0) {
-          const verdict = this.#desk.retry(permit, answer, options, true)
-          return typeof verdict === 'object' ? verdict : undefined
-        }
-        if (this.#retry !== undefined && options.retry === undefined) this.#warn()
-      }
+      return await when(copyOf(responseOf(result) ?? result))
+    } catch (cause) {
+      permit.settle(answerOfResult(result))
+      throw new ManagerError('retry.when', 'failed for what a function gave', { cause })
+    }
+  }
+
+  /** Settles, and gives what the next call of the function waits for, if there is one. */
+  #end<T>(
+    permit: Permit,
+    answer: PermitOutcome | undefined,
+    run: Run<T>,
+    ended: Ended<T>,
+  ): Promise<Permit> | undefined {
+    const { options, left = 0 } = run
+    const isBad =
+      answer !== undefined && (answer.error !== undefined || answer.status! >= 400 || answer.backoff === true)
+    if (permit.isSettled)
+      return this.#endedBefore(permit, isBad && 'error' in ended ? answer : undefined, run, ended)
+    let verdict: Verdict = 'over'
+    try {
+      if (isBad && left > 0) verdict = this.#desk.retry(permit, answer, waitOf(run), true)
+      else if (isBad && this.#retry !== undefined && options.retry === undefined) this.#warn()
       permit.settle(answer)
     } catch (error) {
       // What the work gave is the caller's, also where its headers cannot be read.
       if (error instanceof ManagerError) throw error
     }
+    return this.#next(permit, verdict, this.#desk.askedMs, run, ended)
+  }
+
+  /**
+   * The permit was settled while its function ran. What became of it then decides. If its request had a good
+   * answer and the function throws a refusal or a failure, the later word counts, too.
+   */
+  #endedBefore<T>(
+    permit: Permit,
+    later: PermitOutcome | undefined,
+    run: Run<T>,
+    ended: Ended<T>,
+  ): Promise<Permit> | undefined {
+    if (permit.verdict) {
+      const { verdict, askedMs } = permit.verdict
+      return this.#next(permit, verdict, askedMs, run, ended)
+    }
+    let last = permit
+    while (last.next) last = last.next
+    if (later === undefined || last === permit || !last.isGood) return undefined
+    const heard = this.#hear(last, later, run)
+    if (run.left! > 0)
+      return heard.then(
+        ([verdict, askedMs]) =>
+          this.#next(permit, verdict, askedMs, run, ended) ??
+          Promise.reject((ended as { error: unknown }).error),
+      )
+    heard.catch(() => {})
     return undefined
+  }
+
+  /**
+   * Tells the engine a refusal of a request that was settled. It takes a permit of no cost that is before all
+   * others, so no request leaves at the old pace meanwhile.
+   */
+  async #hear<T>(last: Permit, later: PermitOutcome, run: Run<T>): Promise<[Verdict, number]> {
+    const desk = this.#desk
+    const wait = waitOf(run)
+    let permit = last
+    if (last.isSettled) {
+      const { signal } = wait
+      const scopes = { scopes: Object.fromEntries(last.scopes.map((name) => [name, 0])) }
+      permit = await desk.request(scopes.scopes, last.target, {
+        signal: signal!,
+        priority: FIRST,
+        inside: false,
+      })
+      desk.driver.begun(permit)
+    }
+    const verdict = desk.retry(permit, { ...later, adjustDelay: false }, wait, false)
+    return [verdict, desk.askedMs]
+  }
+
+  /** What a verdict means for the function. */
+  #next<T>(
+    permit: Permit,
+    verdict: Verdict,
+    askedMs: number,
+    run: Run<T>,
+    ended: Ended<T>,
+  ): Promise<Permit> | undefined {
+    if (run.left! <= 0) return undefined
+    if (verdict === 'too-long' && 'result' in ended) {
+      const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#retry ?? {}
+      throw new RetryAfterTooLongError(askedMs, maxRetryAfter, ended.result as Response)
+    }
+    if (typeof verdict === 'object') return verdict
+    if (verdict !== 'unrepeatable') return undefined
+    // It begins anew, and not before the server asked for.
+    const { scopes, cost, target } = permit
+    const named =
+      typeof cost === 'number'
+        ? [...scopes]
+        : Object.fromEntries(scopes.map((name, index) => [name, cost[index]!]))
+    const delay = Number.isNaN(askedMs) ? 0 : askedMs + 1000
+    const again = this.#desk.request(named, target, { ...waitOf(run), delay })
+    if (!(again instanceof Promise)) this.#desk.driver.given(again)
+    return Promise.resolve(again)
   }
 
   #warn(): void {
@@ -117,7 +237,8 @@ export class Runner {
     permit.stop = new AbortController()
     const named = { [FRAME]: async () => await this.#call(permit, work) }[FRAME]!
     const abort = (error: unknown) => permit.stop?.abort(error)
-    return this.within(named, timeout, abort)
+    permit.pause = new Pause()
+    return this.within(named, timeout, abort, permit.pause)
   }
 
   /** What `call` gives, unless it takes longer than an answer may. */
@@ -125,8 +246,9 @@ export class Runner {
     call: () => T | PromiseLike<T>,
     timeout = this.#requestTimeout,
     abort: (error: unknown) => void = () => {},
+    pause?: Pause,
   ): T | PromiseLike<T> {
     if (timeout === undefined) return call()
-    return this.#desk.driver.within(Promise.resolve().then(call), timeout, abort)
+    return this.#desk.driver.within(Promise.resolve().then(call), timeout, abort, pause)
   }
 }

@@ -11,9 +11,9 @@ import { failureOf, failureOfRequest } from '../answers/failures.js'
 import { isMillis, isObject, shown } from '../base/checks.js'
 import { BodyNotReplayableError, ManagerError, NestedError, RetryAfterTooLongError } from '../base/errors.js'
 import { both } from '../base/joined.js'
-import type { Desk, Wait } from '../core/desk.js'
-import { FRAME, type Inside } from '../core/nesting.js'
-import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
+import type { Desk } from '../core/desk.js'
+import { FRAME } from '../core/nesting.js'
+import { type Inside, NOTHING, type Permit, type PermitOutcome, type Wait } from '../core/permit.js'
 import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
@@ -21,6 +21,7 @@ import {
   addScope,
   askScopes,
   checkedBackoffs,
+  copyOf,
   type GetErrorBackoff,
   type Nothing,
   scopeRequest,
@@ -212,6 +213,7 @@ export class Fetcher {
   async #attempts<T>(permit: Permit, hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
     const options = permit.retry ?? this.#settings.retry
     const retry = options && new Retry(options, hop.input, hop.init, permit.retry !== undefined)
+    const { pause } = permit
     for (;;) {
       const attempt: Attempt = { permit, outcome: NOTHING, response: undefined }
       try {
@@ -231,7 +233,12 @@ export class Fetcher {
         const again = heard instanceof Promise ? await heard : heard
         if (again === undefined) return end(attempt as Exchange)
         discard(attempt.response)
-        permit = await again.permit
+        pause?.begin(this.#desk.clock.now())
+        try {
+          permit = await again.permit
+        } finally {
+          pause?.end(this.#desk.clock.now())
+        }
         this.#desk.driver.begun(permit)
       } catch (error) {
         this.#drop(attempt, error)
@@ -273,8 +280,11 @@ export class Fetcher {
     // One shape, with all that may be known later.
     attempt.outcome = { status, headers, latency, adjustDelay, hints: undefined, scopes: undefined }
     // Good answers may keep their slot until their body was read; bad ones are asked about, and are short.
-    const next = () =>
-      retry?.isLeft && response.status >= 400 ? this.#again(attempt, retry, call) : undefined
+    const next = () => {
+      const { backoff, scopes } = attempt.outcome
+      const isBad = response.status >= 400 || backoff === true || scopes !== undefined
+      return retry?.isLeft && isBad ? this.#again(attempt, retry, call) : undefined
+    }
     if (!this.#isAsked) return next()
     return this.#askAbout(response, attempt, hop, call).then(next)
   }
@@ -340,7 +350,10 @@ export class Fetcher {
 
   /** The answer goes out; its slots come back now, or when its body is over. */
   readonly #give = ({ permit, response, outcome }: Exchange): Response => {
-    if (this.isHeldByBodies) return watched(response, settler(permit, outcome))
+    if (this.isHeldByBodies) {
+      permit.isGood = response.status < 400 && outcome.backoff !== true
+      return watched(response, settler(permit, outcome))
+    }
     permit.settle(outcome)
     return response
   }
@@ -355,13 +368,13 @@ export class Fetcher {
   }
 
   get #isAsked(): boolean {
-    const { getHints, getResponseDelay, getResponseBackoff } = this.#settings
-    return getHints !== undefined || getResponseDelay !== undefined || getResponseBackoff !== undefined
+    const { getHints, getResponseDelay, getResponseBackoff, retry } = this.#settings
+    return (getHints ?? getResponseDelay ?? getResponseBackoff ?? retry?.when) !== undefined
   }
 
   /** What the hooks know better than status and headers. */
   async #askAbout(response: Response, attempt: Attempt, hop: Hop, call: Call): Promise<void> {
-    const { getHints, getResponseDelay } = this.#settings
+    const { getHints, getResponseDelay, retry } = this.#settings
     const { permit, outcome } = attempt
     const ask = <T>(hook: string, work: () => T | PromiseLike<T>) =>
       this.#ask(hook, permit, response.url, call.signal, work)
@@ -370,6 +383,8 @@ export class Fetcher {
       getResponseDelay && (await ask('getResponseDelay', () => askDelay(getResponseDelay(response))))
     if (hints !== undefined) outcome.hints = hints
     if (typeof delayMs === 'number') outcome.hints = { ...hints, delayMs }
+    const when = retry?.when
+    if (when && (await ask('retry.when', () => when(copyOf(response))))) outcome.backoff = true
     await this.#askBackoff('getResponseBackoff', response, response.url, attempt, hop, call)
   }
 

@@ -34,6 +34,15 @@ export type GetScopes = (request: ScopeRequest) => Scopes | Promise<Scopes>
 /** Finds hints that are not in headers. */
 export type GetHints = (response: Response) => SomeHints | undefined | Promise<SomeHints | undefined>
 
+/** Whether a response is a refusal, whatever its status says: it gets a clone. */
+export type RetryWhen = (response: Response) => boolean | Promise<boolean>
+
+/** What `when` reads. Answers of a client that has no clones go as they are. */
+export function copyOf(response: unknown): Response {
+  const { clone } = response as Partial<Response>
+  return typeof clone === 'function' ? clone.call(response) : (response as Response)
+}
+
 /** What a hook sees of the arguments of `fetch`; the body stays where it is. */
 export function scopeRequest(input: string | URL | Request, init: RequestInit = {}): ScopeRequest {
   const headers = new Headers(init.headers ?? (input as Partial<Request>).headers)

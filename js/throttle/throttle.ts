@@ -6,11 +6,11 @@ import { isObject, isThrottle } from '../base/checks.js'
 import { systemClock } from '../base/clock.js'
 import { ClosedError } from '../base/errors.js'
 import { watchExit } from '../core/at-exit.js'
-import { Desk, type Wait } from '../core/desk.js'
+import { Desk } from '../core/desk.js'
 import { type ThrottleEvents, ThrottleEventTarget } from '../core/events.js'
 import type { Host } from '../core/host.js'
 import { checkMapping, type MapOptions, mapItems } from '../core/map.js'
-import type { Permit } from '../core/permit.js'
+import type { Permit, Wait } from '../core/permit.js'
 import {
   checkInit,
   checkItems,
@@ -307,14 +307,19 @@ export class Throttle extends ThrottleEventTarget {
     const { retry } = rest
     this.#runner.check(retry)
     const own = (signal: AbortSignal) => (retry === undefined ? { signal } : { signal, retry })
-    const work = async (item: I, signal: AbortSignal) =>
+    const work = async (item: I, signal: AbortSignal, left: () => void) =>
       this.#runner.run(
         this.#request(target(item), { signal, inside }),
-        (permit) => fn(item, permit),
+        (permit) => {
+          left()
+          return fn(item, permit)
+        },
         own(signal),
       )
     this.#desk.unread++
-    return mapItems(items, work, rest, () => this.#desk.unread--)
+    const { maxWaiting = Number.POSITIVE_INFINITY } = this.options
+    const isFull = () => this.#desk.driver.waiting >= maxWaiting
+    return mapItems(items, work, rest, () => this.#desk.unread--, isFull)
   }
 
   /**

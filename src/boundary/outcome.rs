@@ -208,6 +208,16 @@ impl<'a> Outcome<'a> {
         [0.0, 1.0].contains(&self.answer) || self.answer >= 400.0
     }
 
+    /// A host calls it bad, whatever its status: for all of its scopes, or for one.
+    fn is_called_bad(&self) -> bool {
+        let is_named_only = self.has(flags::NAMED_ONLY);
+        let is_bad = |&[_, is_ignored, bad, _, left, _, cost]: &[f64; STRIDE]| {
+            let is_named = is_named_only && bad.is_nan() && cost.is_nan() && left.is_nan();
+            bad > 0.0 || (is_named && !(is_ignored > 0.0))
+        };
+        self.has(flags::BAD) || self.scopes.as_chunks().0.iter().any(is_bad)
+    }
+
     /// What one scope hears, with its record if it has one. `is_of_one`: it is the refusal of one of its
     /// budgets.
     fn feedback(&self, record: Option<&[f64; STRIDE]>, hint: Option<&Hint>, is_of_one: bool) -> Feedback {
@@ -341,7 +351,7 @@ impl Boundary {
         let retry = &self.engine.config().retry;
         let is_limit = heard.is_some_and(|heard| heard.hint.is_limit);
         match answer {
-            Answer::Response { .. } if is_limit && retry.repeats(429) => {
+            Answer::Response { .. } if (is_limit || outcome.is_called_bad()) && retry.repeats(429) => {
                 retry.after_response(429, heard.and_then(|heard| heard.asked))
             }
             Answer::Response { status } => retry.after_response(status, heard.and_then(|heard| heard.asked)),

@@ -1,6 +1,6 @@
 //! What of `retry` the engine reads: after what a request is sent again, and how long a wait it takes.
 //!
-//! `limit` and `methods` are checked here and left to the driver, which knows the request's method and body.
+//! `limit`, `methods` and `when` are checked here and left to the driver, which has the request and its answer.
 
 use super::{
     reader::{Fields, Problems},
@@ -27,6 +27,7 @@ pub(super) fn read(value: Value, path: &str, problems: &mut Problems) -> Config 
     let mut fields = Fields::of(value, path.into(), Section::Retry, problems);
     fields.number_required("limit");
     fields.texts("methods");
+    fields.function("when");
     let config = Config {
         status_codes: fields.codes("statusCodes").unwrap_or(usual.status_codes),
         max_retry_after: fields.millis("maxRetryAfter").unwrap_or(usual.max_retry_after),

@@ -340,6 +340,12 @@ settings! {
          `backoff.maxHold`, so cap that, too.",
         "It neither hangs nor comes too early.";
 
+    Retry "when" as "RetryWhen" Kind::Function => Unset,
+        "", "",
+        "Whether a response is a refusal whatever its status says, as GraphQL's `THROTTLED` in a 200: it \
+         backs off and is retried as a 429 is. It gets a clone of the response, and may be async.",
+        "A status says it for nearly all servers.";
+
     Robots "obey" Kind::Flag => Flag(true),
         "", "ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_OBEY",
         "Obey `Crawl-delay` and `Request-rate`, and `rules` if you give them.",

@@ -4,7 +4,8 @@
 //! 1. A failure (no response came) is sent again at once: the scope's pace is what it waits for.
 //! 2. A response is sent again if its status is in `statusCodes`; 413 only where the server says when (RFC
 //!    9110 §15.5.14: the condition is temporary if there is a `Retry-After`). A 403 of a rate limit counts as
-//!    a 429 (the reader of the header fields says which).
+//!    a 429 (the reader of the header fields says which). An answer that a host calls bad by its body does,
+//!    too.
 //! 3. It is never sent earlier than the server asked. One second is added where the server speaks whole
 //!    seconds, of which many cut the rest off.
 //! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long

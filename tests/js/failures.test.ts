@@ -99,7 +99,7 @@ test('what fetch rejects with is the connection’s, unless it was aborted by th
   assert.equal(failureOfRequest(reason, new AbortController().signal), CONNECTION, 'it was not aborted')
   assert.equal(failureOfRequest(new Error('reset'), aborted(reason)), CONNECTION, 'something else failed')
   const late = new DOMException('late', 'TimeoutError')
-  assert.equal(failureOfRequest(late, aborted(late)), TIMEOUT, '`AbortSignal.timeout`')
+  assert.equal(failureOfRequest(late, aborted(late)), NEITHER, '`AbortSignal.timeout` of one’s own')
 })
 
 test('a status is a whole number of three digits, and an answer is what has one', () => {

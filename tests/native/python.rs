@@ -43,6 +43,7 @@ const TYPES: &[(&str, &str)] = &[
     ("getErrorBackoff", "GetErrorBackoff"),
     ("getResponseDelay", "GetResponseDelay"),
     ("getHints", "GetHints"),
+    ("when", "RetryWhen"),
     ("manager", "ScopeManager | MakeScopeManager"),
 ];
 
@@ -62,6 +63,7 @@ const WORDS: &[(&str, &str)] = &[
     ("Helpers: `byHost`, `byEndpoint`", "Helpers: `by_host`, `by_endpoint`"),
     ("`byDomainHierarchy`, `addScope`", "`by_domain_hierarchy`, `add_scope`"),
     ("as of Shopify and Discord: read a clone.", "as of Shopify and Discord."),
+    ("It gets a clone of the response", "It gets the response"),
     ("`undefined`", "`None`"),
     ("`console.debug`", "the logger `autothrottle`"),
     ("`console.warn`", "`warnings.warn`"),
@@ -214,6 +216,7 @@ if TYPE_CHECKING:
         GetResponseBackoff,
         GetResponseDelay,
         GetScopes,
+        RetryWhen,
         RobotsRules,
     )
     from ._managers import MakeScopeManager, ScopeManager

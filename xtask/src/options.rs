@@ -171,7 +171,7 @@ pub fn types() -> String {
         "/** The options' types, which `npm run build` writes from `src/config/table.rs`: change them there. */\n\n\
          import type { Shared } from '../core/host.js'\n\
          import type { RobotsRules } from '../fetch/robots.js'\n\
-         import type {\n  GetErrorBackoff,\n  GetHints,\n  GetResponseBackoff,\n  GetResponseDelay,\n  GetScopes,\n\
+         import type {\n  GetErrorBackoff,\n  GetHints,\n  GetResponseBackoff,\n  GetResponseDelay,\n  GetScopes,\n  RetryWhen,\n\
          } from '../scopes/hooks.js'\n\
          import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'\n\
          import type { Snapshot } from '../wasm/engine.js'\n\

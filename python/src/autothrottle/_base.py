@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._clock import NANOS, Clock, SystemClock, nanos
 from ._convert import convert_options, said_of_span
@@ -20,12 +21,15 @@ from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, nam
 from ._seconds import Peek
 from ._stats import ScopeStats, Stats
 from ._watch import ROW
-from .errors import ConfigError, Problem
+from .errors import ConfigError, Problem, ThrottleTimeoutError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .options import ScopeOptions, Seconds
+
+
+T = TypeVar("T")
 
 
 class BaseThrottle:
@@ -173,11 +177,22 @@ class BaseThrottle:
         if scopes is None and hook is not None:
             url = target if isinstance(target, str) else getattr(target, "url", target)
             request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
+            start = self._clock.now()
             with self._desk.asking():
-                given = await ask("get_scopes", request.url, lambda: hook(request), self._is_plain)
+                asked = ask("get_scopes", request.url, lambda: hook(request), self._is_plain)
+                given = await (self._entering(asked, wait.timeout) if iscoroutinefunction(hook) else asked)
             scopes = checked_scopes("get_scopes", request.url, given)
+            if wait.timeout is not None:
+                left = wait.timeout - (self._clock.now() - start) / NANOS
+                if left < 0:
+                    raise ThrottleTimeoutError(wait.timeout)
+                wait = wait._replace(timeout=left)
         begun = self._begin(target, scopes, wait)
         return begun if isinstance(begun, Permit) else await self._wait(begun)
+
+    async def _entering(self, asked: Awaitable[T], timeout: float | None) -> T:
+        """What a hook gives. Its wait ends as the one for permission does, where one can end it."""
+        return await asked
 
     def _begin(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit | Waiting:
         """Where no hook is asked: a permit at once, or what waits for one."""

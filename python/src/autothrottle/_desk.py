@@ -93,6 +93,8 @@ class Desk:
         self.is_quiet = False
         """Whether a timer that only watches would do harm."""
         self.entering = 0
+        self.enders: set[Callable[[BaseException], None]] = set()
+        """End the waits for hooks that name scopes."""
         self.waiting: dict[int, Waiting] = {}
         hook = made.driver.get("get_scopes")
         places = {} if hook else {"hints": made.driver_checked, "scopes": made.engine}
@@ -345,6 +347,8 @@ class Desk:
             self.closed = ClosedError()
             self.closed.__cause__ = reason
             self.fail_all(self.closed)
+            for end in tuple(self.enders):
+                end(self.closed)
 
     @property
     def is_idle(self) -> bool:
@@ -494,7 +498,7 @@ class Desk:
             self.by_hand.discard(ticket)
             self.engine.settle(self.clock.now(), ticket)
             what = f"a permit for {', '.join(scopes)} was collected as garbage before it was settled"
-            self.warn("permit-lost", f"{what}: use `with`, or `run`", scopes[0])
+            self.warn("permit-lost", f"{what}: use `with`, or `run`", scopes[0], f"permit-lost {scopes[0]}")
         self.drain()
 
     def _next(self) -> int | None:

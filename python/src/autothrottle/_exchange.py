@@ -110,7 +110,8 @@ async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Excha
                 outcome = _outcome_of(core, response, permit, options)
                 await _ask_about(core, response, request, permit, outcome)
                 status = outcome.status or 0
-                if left == 0 or status < 400:
+                is_called_bad = outcome.backoff is True or outcome.scopes is not None
+                if left == 0 or (status < 400 and not is_called_bad):
                     return _answered(core, call, response, permit, outcome)
                 verdict = _end(desk, permit, outcome, _wait_again(core, options, start), call.is_replayable())
                 if verdict == "over":
@@ -217,6 +218,8 @@ async def _ask_about(
         hints = {**(hints or {}), "delay": delay}
     hints_of("get_hints", hints)
     outcome.hints = hints
+    if await _hook(core, "retry.when", request, permit, settings.when, response):
+        outcome.backoff = True
     asked = settings.get_response_backoff
     backoffs = await _hook(core, "get_response_backoff", request, permit, asked, response, request)
     outcome.scopes = checked_backoffs("get_response_backoff", backoffs, permit.scopes)

@@ -71,6 +71,7 @@ GetErrorBackoff: TypeAlias = Callable[
 ]
 GetResponseDelay: TypeAlias = Callable[[Any], float | timedelta | None | Awaitable[float | timedelta | None]]
 GetHints: TypeAlias = Callable[[Any], SomeHints | None | Awaitable[SomeHints | None]]
+RetryWhen: TypeAlias = Callable[[Any], bool | Awaitable[bool]]
 RobotsRules: TypeAlias = Callable[[str, str, str], Callable[[str], bool]]
 """Reads a robots.txt and says which URLs may be fetched: ``rules(robots_url, text, user_agent)(url)``."""
 

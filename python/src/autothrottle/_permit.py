@@ -108,6 +108,11 @@ class Charge:
         return self._cost
 
     @property
+    def expected_of(self) -> dict[str, float]:
+        """The same by scope."""
+        return self._expected
+
+    @property
     def _expected(self) -> dict[str, float]:
         costs = self._cost if isinstance(self._cost, Sequence) else [self._cost] * len(self._names)
         return dict(zip(self._names, costs, strict=True))

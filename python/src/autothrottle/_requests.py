@@ -133,6 +133,7 @@ class Settings:
     retries: int = 0
     methods: frozenset[str] = field(default_factory=frozenset)
     max_retry_after: float = 300.0
+    when: Any = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any], driver: Mapping[str, Any]) -> Settings:
@@ -146,5 +147,6 @@ class Settings:
             is_held_by_body=driver.get("release") == "body",
             retries=retry.get("limit", 0),
             methods=frozenset(each.upper() for each in retry.get("methods") or METHODS),
+            when=retry.get("when"),
             max_retry_after=300.0 if longest is None else nanos("max_retry_after", longest) / NANOS,
         )

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypedDict, TypeVar, cast
 
 from ._clock import NANOS
 from ._exchange import Core
+from ._hooks import ask
 from ._outcome import Outcome, outcome_of_error, outcome_of_result
 from ._permit import Permit, Wait, Waiting, around
 from ._requests import Settings
@@ -70,6 +71,8 @@ async def run(
                 raise
         else:
             outcome = outcome_of_result(result)
+            if core._settings.when is not None and outcome.status is not None and not permit.is_settled:
+                outcome = await _asked_about(core, permit, result, outcome)
             _tell_of_retry(core, permit, outcome, retry)
             permit.end(outcome)
             permit = permit.heir or permit
@@ -87,6 +90,19 @@ async def run(
             delay = 0 if permit.asked is None else permit.asked + NANOS
             anew = _wait_again(wait, core._clock.now() - start)._replace(delay=delay)
             permit = await core._enter(target, scopes, anew)
+
+
+async def _asked_about(core: Runner, permit: Permit, result: object, outcome: Outcome) -> Outcome:
+    """The outcome, bad where the caller calls the answer so."""
+    url = str(getattr(permit.target, "url", permit.target))
+    try:
+        given = await ask("retry.when", url, lambda: core._settings.when(result), core._is_plain)
+    except BaseException:
+        permit.end(outcome)
+        raise
+    if given:
+        outcome.backoff = True
+    return outcome
 
 
 def retries_of(retry: object, settings: Settings) -> int:

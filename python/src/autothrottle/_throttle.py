@@ -34,7 +34,7 @@ from ._permit import Begun, Permit, Wait, Waiting, enter_block, exit_block, give
 from ._requests import seconds_of, target_of, wait_of
 from ._run import RunRetry, check_function, check_items, given, map_items, run
 from ._scopes import Scopes
-from .errors import ThrottleTimeoutError
+from .errors import ClosedError, ThrottleTimeoutError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -404,6 +404,29 @@ class Throttle(BaseThrottle):
         # Other tasks may have had their turns first.
         permit.begun()
         return permit
+
+    async def _entering(self, asked: Awaitable[T], timeout: float | None) -> T:
+        desk = self._desk
+        task = asyncio.ensure_future(asked)
+        ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+        def end(error: BaseException) -> None:
+            if not ended.done():
+                ended.set_result(error)
+
+        desk.enders.add(end)
+        alarm = None if timeout is None else desk.alarm(timeout, lambda: end(ThrottleTimeoutError(timeout)))
+        either: set[asyncio.Future[Any]] = {task, ended}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise ClosedError() if isinstance(ended.result(), ClosedError) else ended.result()
+        finally:
+            desk.enders.discard(end)
+            if alarm is not None:
+                desk.cancel(alarm)
+            task.cancel()
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
         """What it gives, unless it takes too long; then it is cancelled, without a wait for that."""

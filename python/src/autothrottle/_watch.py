@@ -76,11 +76,16 @@ BEFORE_OTHERS = 1e6
 def own_of(
     outer: Iterable[Permit], names: tuple[str, ...], costs: list[float] | None, wait: Wait
 ) -> Permit | None:
-    """The permit that a request inside is for. One with a cost or delay of its own is another request."""
-    if costs is None and wait.cost == 1 and wait.delay == 0:
-        for permit in reversed([*outer]):
-            if set(permit.scopes) == set(names):
-                return permit
+    """The permit that a request inside is for. One with a delay of its own, or with a cost that the permit
+    did not take, is another request.
+    """
+    if wait.delay > 0:
+        return None
+    is_plain = costs is None and wait.cost == 1
+    asked = dict(zip(names, [wait.cost] * len(names) if costs is None else costs, strict=True))
+    for permit in reversed([*outer]):
+        if set(permit.scopes) == set(names) and (is_plain or permit.charge.expected_of == asked):
+            return permit
     return None
 
 
@@ -210,7 +215,8 @@ class Unheard:
     def ended(self, permit: Permit, outcome: Outcome) -> None:
         """A request ended."""
         counts = self._counts
-        if outcome.status is not None or outcome.error is not None or outcome.hints is not None:
+        said = (outcome.status, outcome.error, outcome.hints, outcome.backoff, outcome.scopes)
+        if any(each is not None for each in said):
             if counts:
                 for name in permit.scopes:
                     counts.pop(name, None)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         GetResponseBackoff,
         GetResponseDelay,
         GetScopes,
+        RetryWhen,
         RobotsRules,
     )
     from ._managers import MakeScopeManager, ScopeManager
@@ -194,6 +195,12 @@ class RetryOptions(_RetryOptionsRequired, total=False):
     """Beyond it: ``fail`` with a ``RetryAfterTooLongError``, ``wait`` as long as the server asks, or ``cap``
     the wait at ``max_retry_after``, earlier than it asked. A hold of the scope lasts up to
     ``backoff.max_hold``, so cap that, too. Default fail. It neither hangs nor comes too early.
+    """
+
+    when: RetryWhen
+    """Whether a response is a refusal whatever its status says, as GraphQL's ``THROTTLED`` in a 200: it
+    backs off and is retried as a 429 is. It gets the response, and may be async. Default none. A status says
+    it for nearly all servers.
     """
 
 

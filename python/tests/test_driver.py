@@ -1,0 +1,164 @@
+"""Plays ``tests/vectors/driver.jsonl``, with tasks and with threads: nested calls, and how a call ends.
+JavaScript plays the same cases (``tests/js/driver.test.ts``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autothrottle import ThreadThrottle, Throttle
+from autothrottle.testing import FakeClock
+from helpers import Response, warned
+
+PAGE = "https://a.example/"
+VECTORS = Path(__file__).parents[2] / "tests" / "vectors" / "driver.jsonl"
+CASES = [json.loads(line) for line in VECTORS.read_text().splitlines() if line]
+ERRORS = {"ThrottleTimeoutError": "TimeoutError"}
+TIMES = ("delay", "wait")
+
+
+class RefusedError(Exception):
+    pass
+
+
+def python_run(options: dict[str, Any] | None) -> dict[str, Any]:
+    """Options of a call, in seconds and with Python's names."""
+    made = {key: each / 1000 if key in TIMES else each for key, each in (options or {}).items()}
+    if "wait" in made:
+        made["timeout"] = made.pop("wait")
+    return made
+
+
+def answer(told: dict[str, Any]) -> Response:
+    return Response(told["status"], told.get("headers", {}))
+
+
+class Play:
+    """One case: its options, and what its function does."""
+
+    def __init__(self, case: dict[str, Any], clock: FakeClock) -> None:
+        self.case, self.clock, self.calls = case, clock, 0
+        options = dict(case["options"])
+        takes = options.pop("hookTakes", None)
+        if "when" in case:
+            bad = case["when"]
+            options["retry"] = {**options["retry"], "when": lambda response: response.status_code in bad}
+        self.options = {"clock": clock, "jitter": False, "delay": 0, **options}
+        if takes is not None:
+
+            async def get_scopes(_: object) -> str:
+                done = asyncio.Event()
+                clock.call_later(takes * 1_000_000, done.set)
+                await done.wait()
+                return "a.example"
+
+            self.options["get_scopes"] = get_scopes
+
+    def steps(self) -> list[dict[str, Any]]:
+        does = self.case["does"]
+        self.calls += 1
+        return list(does[min(self.calls, len(does)) - 1])
+
+    def told(self, throttle: Any, error: BaseException | None, given: Any, at: float) -> dict[str, Any]:
+        name = type(error).__name__
+        left = throttle.scope("a.example").stats.quota_left
+        return {
+            "calls": self.calls,
+            "status": getattr(given, "status_code", None),
+            "error": None if error is None else ERRORS.get(name, name),
+            "fails": error is not None,
+            "left": left,
+            "inFlight": throttle.stats().in_flight,
+            "ends": round(at * 1000),
+        }
+
+    def check(self, told: dict[str, Any], codes: list[str]) -> None:
+        told = {**told, "warnings": codes}
+        expected = {key: self.case[key] for key in told if key in self.case}
+        assert {key: told[key] for key in expected} == expected
+
+
+def nested(step: dict[str, Any]) -> dict[str, Any]:
+    return {**python_run(step["run"]), **({"scopes": step["scopes"]} if "scopes" in step else {})}
+
+
+def plain_step(step: dict[str, Any], permit: Any) -> Response | None:
+    if "settle" in step:
+        permit.settle(**step["settle"])
+        return None
+    if "gives" in step:
+        return answer(step["gives"])
+    error = RefusedError("refused")
+    error.response = answer(step["throws"])  # type: ignore[attr-defined]
+    raise error
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+async def test_tasks(case: dict[str, Any], clock: FakeClock) -> None:
+    play = Play(case, clock)
+    throttle = Throttle(**play.options)
+    heard = warned(throttle)
+    end = SimpleNamespace(error=None, given=None, at=0.0)
+
+    async def nothing() -> None:
+        return None
+
+    async def work(permit: Any) -> Response | None:
+        for step in play.steps():
+            if "run" in step:
+                await throttle.run(PAGE, nothing, **nested(step))
+            else:
+                given = plain_step(step, permit)
+                if given is not None:
+                    return given
+        return None
+
+    async def call() -> None:
+        try:
+            for _ in range(case.get("times", 1)):
+                end.given = await throttle.run(PAGE, work, **python_run(case.get("run")))
+        except Exception as error:
+            end.error = error
+        end.at = clock.seconds
+
+    task = asyncio.ensure_future(call())
+    if "closes" in case:
+        await clock.advance(case["closes"] / 1000)
+        throttle.close()
+    await clock.advance(30)
+    assert task.done()
+    play.check(play.told(throttle, end.error, end.given, end.at), [code for code, _ in heard])
+
+
+@pytest.mark.parametrize(
+    "case", [each for each in CASES if "hookTakes" not in each["options"]], ids=lambda case: case["name"]
+)
+def test_threads(case: dict[str, Any], clock: FakeClock) -> None:
+    play = Play(case, clock)
+    throttle = ThreadThrottle(**play.options)
+    heard = warned(throttle)
+
+    def work(permit: Any) -> Response | None:
+        for step in play.steps():
+            if "run" in step:
+                throttle.run(PAGE, lambda: None, **nested(step))
+            else:
+                given = plain_step(step, permit)
+                if given is not None:
+                    return given
+        return None
+
+    error: Exception | None = None
+    given = None
+    try:
+        for _ in range(case.get("times", 1)):
+            given = throttle.run(PAGE, work, **python_run(case.get("run")))
+    except Exception as raised:
+        error = raised
+    play.check(play.told(throttle, error, given, clock.seconds), [code for code, _ in heard])

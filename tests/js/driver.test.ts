@@ -1,0 +1,119 @@
+/**
+ * Plays `tests/vectors/driver.jsonl`: nested calls, and how a call ends. Python plays the same cases, with
+ * tasks and with threads (`python/tests/test_driver.py`).
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { createThrottle, type Permit, type RunOptions, type ThrottleOptions } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+interface Told {
+  status?: number
+  headers?: Record<string, string>
+  backoff?: boolean
+  cost?: number
+}
+
+type Step =
+  | { run: RunOptions & { wait?: number }; scopes?: Record<string, number> }
+  | { settle: Told }
+  | { gives: Told }
+  | { throws: Told }
+
+interface Case {
+  name: string
+  /** Those of a throttle, and how long `getScopes` takes; `when` calls these statuses bad. */
+  options: ThrottleOptions & { hookTakes?: number; retry?: object }
+  when?: number[]
+  run?: RunOptions & { wait?: number }
+  /** How often it is called, one after the other. */
+  times?: number
+  /** When the throttle is closed. */
+  closes?: number
+  /** What the function does in each of its calls; the last holds for all further ones. */
+  does: Step[][]
+  // What must come.
+  calls?: number
+  status?: number
+  error?: string
+  fails?: boolean
+  left?: number
+  inFlight?: number
+  ends?: number
+  warnings?: string[]
+}
+
+const PAGE = 'https://a.example/'
+const cases: Case[] = readFileSync(new URL('../vectors/driver.jsonl', import.meta.url), 'utf8')
+  .split('\n')
+  .filter(Boolean)
+  .map((line) => JSON.parse(line))
+
+/** The name for the longest wait. */
+const runOf = ({ wait, ...options }: RunOptions & { wait?: number } = {}): RunOptions =>
+  wait === undefined ? options : { ...options, timeout: wait }
+
+async function play({ options: { hookTakes, ...options }, when, run, times = 1, closes, does }: Case) {
+  const clock = new FakeClock()
+  const sleep = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
+  const slow = async () => {
+    await sleep(hookTakes!)
+    return 'a.example'
+  }
+  const retry = when && {
+    ...(options.retry as object),
+    when: ({ status }: Response) => when.includes(status),
+  }
+  const throttle = createThrottle({
+    ...{ clock, jitter: false, delay: 0 },
+    ...options,
+    ...(retry ? { retry } : {}),
+    ...(hookTakes === undefined ? {} : { getScopes: slow }),
+  } as ThrottleOptions)
+  const warnings: string[] = []
+  throttle.addEventListener('warning', ({ code }) => warnings.push(code))
+  let calls = 0
+  const work = async (permit: Permit): Promise<unknown> => {
+    const steps = does[Math.min(calls++, does.length - 1)]!
+    for (const step of steps) {
+      if ('run' in step) {
+        const target = step.scopes ? { scopes: step.scopes } : PAGE
+        await throttle.run(target, () => undefined, runOf(step.run))
+      } else if ('settle' in step) permit.settle(step.settle)
+      else if ('gives' in step) return { headers: {}, ...step.gives }
+      else throw Object.assign(new Error('refused'), { headers: {}, ...step.throws })
+    }
+    return undefined
+  }
+  const ended = (async () => {
+    let given: unknown
+    for (let each = 0; each < times; each++) given = await throttle.run(PAGE, work, runOf(run))
+    return { given: given as Told | undefined, at: clock.now() }
+  })().catch((error: Error) => ({ error, at: clock.now() }))
+  if (closes !== undefined) {
+    await clock.advance(closes)
+    throttle.close()
+  }
+  await clock.advance(30_000)
+  const end = await ended
+  const error = 'error' in end ? end.error : undefined
+  return {
+    calls,
+    status: 'given' in end ? end.given?.status : undefined,
+    error: error?.name,
+    fails: error !== undefined,
+    left: throttle.scope('a.example').stats.quotaLeft,
+    inFlight: throttle.stats().inFlight,
+    ends: end.at,
+    warnings,
+  }
+}
+
+const EXPECTED = ['calls', 'status', 'error', 'fails', 'left', 'inFlight', 'ends', 'warnings'] as const
+
+for (const each of cases)
+  test(each.name, async () => {
+    const told: Record<string, unknown> = await play(each)
+    for (const key of EXPECTED) if (key in each) assert.deepEqual(told[key], each[key], key)
+  })
