@@ -72,7 +72,10 @@ mod sorted;
 mod time;
 pub mod value;
 
-pub use autothrottle_reading::robots::crawl_delay_ms;
+pub use autothrottle_reading::robots::{
+    crawl_delay_ms,
+    rules::{allows as robots_allow, rules as robots_rules},
+};
 pub use boundary::Boundary;
 pub use config::{Config, ScopeConfig};
 pub use decision::{Cause, Decision, Reason, ScopeId, Ticket};

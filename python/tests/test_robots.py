@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -158,3 +160,14 @@ async def test_what_is_typed_wrong_is_told(clock: FakeClock) -> None:
     site = Site(clock, httpx.Response(200, text=TEXT))
     await over(clock, client_of(clock, site, {**ROBOTS, "obey": False}).get(PAGE))
     assert site.files == []
+
+
+def test_rules_of_all_vectors() -> None:
+    file = Path(__file__).parents[2] / "tests" / "vectors" / "robots-rules.jsonl"
+    for line in file.read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        is_allowed = rules("https://a.example/robots.txt", case["text"], case["ua"])
+        for path in case["allowed"]:
+            assert is_allowed(f"https://a.example{path}"), f"{case['name']}: {path}"
+        for path in case["refused"]:
+            assert not is_allowed(f"https://a.example{path}"), f"{case['name']}: {path}"

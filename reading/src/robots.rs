@@ -1,17 +1,20 @@
-//! robots.txt, as far as pace is concerned: `Crawl-delay` and `Request-rate`. Which pages may be fetched is
-//! the business of the optional entry `autothrottle/robots`.
+//! robots.txt: the pace that it asks for (`Crawl-delay` and `Request-rate`), and in [`rules`] which pages may
+//! be fetched.
 //!
-//! Rules (RFC 9309 §2.1–2.2 for groups and lines; the directives themselves are folklore):
+//! Rules (RFC 9309 §2.1–2.2 for groups and lines; the directives of pace are folklore):
 //! 1. groups that name our product token are merged, and only if there are none, those of `*`;
 //! 2. a token matches whole and without regard to case; a version behind `/` is ignored, ours and theirs, and
 //!    so is a `*` behind theirs (`foobot*`), as Google does it;
 //! 3. of several delays the largest counts, and `Request-rate` when it is slower;
 //! 4. a delay is a finite decimal from 0, perhaps with `s` or `seconds`; anything else is no delay;
 //! 5. a key counts by its letters: `Crawl-delay`, `Crawl delay`, `crawldelay`;
-//! 6. what lies beyond 500 KiB is not read.
+//! 6. what lies beyond 500 KiB is not read;
+//! 7. a line of another kind is no part of a group and ends none (§2.2.4).
 //!
 //! Names are compared whole: `foo` is not `foobot`. And `*` is not inherited: a group of our own without a
 //! delay means that there is none.
+
+pub mod rules;
 
 use crate::scan::{Scan, cut, is, is_digit, is_letter};
 
@@ -26,6 +29,21 @@ const MOST_AGENT: usize = 4096;
 /// header; `None` if it asks for none. 0 is a statement too.
 #[inline(never)] // into a caller that is compiled for speed
 pub fn crawl_delay_ms(bytes: &[u8], user_agent: &str) -> Option<f64> {
+    let slower = |known: &mut Option<f64>, key, value: &[u8]| {
+        let delay = match key {
+            Key::CrawlDelay => delay(value),
+            Key::RequestRate => rate(value),
+            _ => None,
+        };
+        if let Some(delay) = delay {
+            *known = Some(known.map_or(delay, |known| known.max(delay)));
+        }
+    };
+    read(bytes, user_agent, slower)
+}
+
+/// What `add` makes of the lines of our groups, and if there are none, of those of `*`.
+fn read<T: Default>(bytes: &[u8], user_agent: &str, add: impl Fn(&mut T, Key, &[u8])) -> T {
     let bytes = bytes.get(..MOST_BYTES).unwrap_or(bytes);
     let ours = Products::of(user_agent.as_bytes());
     let (mut own, mut any) = (Group::default(), Group::default());
@@ -35,44 +53,36 @@ pub fn crawl_delay_ms(bytes: &[u8], user_agent: &str) -> Option<f64> {
         let line = text.take(|byte| byte != b'\r' && byte != b'\n');
         text.take(|byte| byte == b'\r' || byte == b'\n');
         let Some((key, value)) = directive(line) else { continue };
-        let delay = match key {
-            Key::UserAgent => {
-                (own.is_open, any.is_open) = (own.is_open && !is_closed, any.is_open && !is_closed);
-                is_closed = false;
-                own.name(ours.include(value));
-                any.name(value == b"*");
-                continue;
-            }
-            Key::CrawlDelay => delay(value),
-            Key::RequestRate => rate(value),
-            Key::Rule => None,
-        };
+        if let Key::UserAgent = key {
+            (own.is_open, any.is_open) = (own.is_open && !is_closed, any.is_open && !is_closed);
+            is_closed = false;
+            own.name(ours.include(value));
+            any.name(value == b"*");
+            continue;
+        }
         is_closed = true;
-        own.add(delay);
-        any.add(delay);
+        for group in [&mut own, &mut any] {
+            if group.is_open {
+                add(&mut group.says, key, value);
+            }
+        }
     }
-    if own.is_named { own.delay_ms } else { any.delay_ms }
+    if own.is_named { own.says } else { any.says }
 }
 
 /// What all groups for one agent say.
 #[derive(Default)]
-struct Group {
+struct Group<T> {
     is_named: bool,
     /// Whether the group at hand is for it.
     is_open: bool,
-    delay_ms: Option<f64>,
+    says: T,
 }
 
-impl Group {
+impl<T> Group<T> {
     fn name(&mut self, is_it: bool) {
         self.is_named |= is_it;
         self.is_open |= is_it;
-    }
-
-    fn add(&mut self, delay_ms: Option<f64>) {
-        if let Some(delay) = delay_ms.filter(|_| self.is_open) {
-            self.delay_ms = Some(self.delay_ms.map_or(delay, |known| known.max(delay)));
-        }
     }
 }
 
@@ -118,16 +128,16 @@ enum Key {
     UserAgent,
     CrawlDelay,
     RequestRate,
-    /// It belongs to a group, and ends its list of agents.
-    Rule,
+    Allow,
+    Disallow,
 }
 
 const KEYS: [(&str, Key); 5] = [
     ("useragent", Key::UserAgent),
     ("crawldelay", Key::CrawlDelay),
     ("requestrate", Key::RequestRate),
-    ("allow", Key::Rule),
-    ("disallow", Key::Rule),
+    ("allow", Key::Allow),
+    ("disallow", Key::Disallow),
 ];
 
 /// The key of a line and its value. Some write no colon. Sitemap and whatever else belongs to no group and

@@ -1,6 +1,6 @@
 //! The robots.txt vectors: what each file asks of a crawler, in seconds.
 
-use autothrottle::crawl_delay_ms;
+use autothrottle::{crawl_delay_ms, robots_allow, robots_rules};
 use serde_json::Value;
 
 /// The vectors, each with the bytes of its file.
@@ -105,4 +105,28 @@ fn mozilla_is_nobody_beside_another_product() {
     assert_eq!(crawl_delay_ms(text, "Mozilla/5.0 (compatible; foobot/1.0)"), None);
     let text = b"User-agent: foobot\nCrawl-delay: 3";
     assert_eq!(crawl_delay_ms(text, "Mozilla/5.0 (compatible; foobot/1.0)"), Some(3000.0));
+}
+
+/// Allow and Disallow, of paths and of whole URLs.
+#[test]
+fn all_vectors_of_rules() {
+    for line in include_str!("../vectors/robots-rules.jsonl").lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let rules = robots_rules(case["text"].as_str().unwrap().as_bytes(), case["ua"].as_str().unwrap());
+        for (list, is_allowed) in [("allowed", true), ("refused", false)] {
+            for path in case[list].as_array().unwrap().iter().map(|path| path.as_str().unwrap()) {
+                let name = format!("{}: {path}", case["name"]);
+                assert_eq!(robots_allow(&rules, path), is_allowed, "{name}");
+                assert_eq!(
+                    robots_allow(&rules, &format!("https://a.example:8080{path}")),
+                    is_allowed,
+                    "{name}"
+                );
+            }
+        }
+    }
+    let rules = robots_rules(b"User-agent: *\nDisallow: /", "x");
+    for url in ["https://a.example", "https://a.example?x", "https://a.example#x", "", "?x", "a/b:c"] {
+        assert!(!robots_allow(&rules, url), "{url}");
+    }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 2xx | what it says, for a day; `Crawl-delay` and `Request-rate` go to the throttle |
 //! | 4xx | no rules |
-//! | 5xx, no answer, a body that breaks off | the host may not be fetched; it is asked again after a minute |
+//! | 429, 5xx, no answer, a body that breaks off | the file before, else no URL; asked again after a minute |
 
 use std::{
     collections::BTreeMap,
@@ -17,10 +17,10 @@ use std::{
     time::Duration,
 };
 
-use autothrottle::Span;
+use autothrottle::{Span, robots_allow, robots_rules};
 use bytes::Buf;
 use http::{
-    Request, Response, Uri,
+    Request, Response, StatusCode, Uri,
     header::{LOCATION, USER_AGENT},
 };
 use http_body::Body;
@@ -71,17 +71,18 @@ const MOST_HOSTS: usize = 10_000;
 pub struct Robots {
     throttle: Throttle,
     user_agent: Arc<str>,
-    hosts: Arc<Mutex<BTreeMap<String, Arc<OnceCell<Rules>>>>>,
+    hosts: Arc<Mutex<BTreeMap<String, Arc<OnceCell<Known>>>>>,
 }
 
-/// What a host's file says; without a file that can be had, no URL is allowed.
-struct Rules {
-    robots: Option<robotxt::Robots>,
+/// What is known of a host.
+struct Known {
+    /// What its file allows; without one that could be had, no URL is allowed.
+    rules: Option<Arc<[u8]>>,
     until: Instant,
 }
 
 impl Robots {
-    /// Keeps to the group of this `User-Agent`'s first product: `my-bot` of `my-bot/1.0 (+https://…)`. The
+    /// Keeps to the groups of this `User-Agent`'s products: `my-bot` of `my-bot/1.0 (+https://…)`. The
     /// request for the file carries the whole text.
     pub fn new(throttle: &Throttle, user_agent: &str) -> Self {
         Self { throttle: throttle.clone(), user_agent: user_agent.into(), hosts: Arc::default() }
@@ -96,22 +97,25 @@ impl Robots {
         if !matches!(url.scheme(), "http" | "https") || url.path() == "/robots.txt" {
             return Ok(());
         }
-        let host = self.host(url.origin().ascii_serialization());
-        let rules = host.get_or_init(|| self.ask(url, send)).await;
-        match &rules.robots {
-            Some(robots) if robots.is_url_allowed(url) => Ok(()),
+        let (host, before) = self.host(url.origin().ascii_serialization());
+        let known = host.get_or_init(|| self.ask(url, before, send)).await;
+        match &known.rules {
+            Some(rules) if robots_allow(rules, url.as_str()) => Ok(()),
             found => Err(Error::Disallowed { url: url.to_string(), is_temporary: found.is_none() }),
         }
     }
 
-    fn host(&self, origin: String) -> Arc<OnceCell<Rules>> {
+    /// What is known of a host, or will be once it is asked; then also what the file before says.
+    fn host(&self, origin: String) -> (Arc<OnceCell<Known>>, Option<Arc<[u8]>>) {
         let now = Instant::now();
-        let is_fresh = |host: &OnceCell<Rules>| host.get().is_none_or(|rules| rules.until > now);
+        let is_fresh = |host: &OnceCell<Known>| host.get().is_none_or(|known| known.until > now);
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(host) = hosts.get(&origin).filter(|host| is_fresh(host)) {
-            return host.clone();
+        let known = hosts.get(&origin);
+        if let Some(host) = known.filter(|host| is_fresh(host)) {
+            return (host.clone(), None);
         }
-        if hosts.len() >= MOST_HOSTS {
+        let before = known.and_then(|host| host.get()?.rules.clone());
+        if known.is_none() && hosts.len() >= MOST_HOSTS {
             hosts.retain(|_, host| is_fresh(host));
             if hosts.len() >= MOST_HOSTS {
                 hosts.pop_first();
@@ -119,10 +123,10 @@ impl Robots {
         }
         let host = Arc::default();
         hosts.insert(origin, Arc::clone(&host));
-        host
+        (host, before)
     }
 
-    async fn ask<F, R>(&self, url: &Url, send: impl Fn(Url) -> F) -> Rules
+    async fn ask<F, R>(&self, url: &Url, before: Option<Arc<[u8]>>, send: impl Fn(Url) -> F) -> Known
     where
         F: Future<Output = Result<Response<R>, BoxError>>,
         R: Body,
@@ -135,6 +139,7 @@ impl Robots {
                 match place.and_then(|place| from.join(place).ok()) {
                     Some(to) if response.status().is_redirection() && hops < MOST_REDIRECTS => from = to,
                     _ if response.status().is_server_error() => return None,
+                    _ if response.status() == StatusCode::TOO_MANY_REQUESTS => return None,
                     _ if response.status().is_success() => {
                         return timeout(TIMEOUT, beginning(response.into_body())).await.ok()?;
                     }
@@ -144,13 +149,14 @@ impl Robots {
             None
         };
         let Some(bytes) = found.await else {
-            tracing::warn!(host = url.host_str(), "robots.txt could not be had: no request to this host");
-            return Rules { robots: None, until: Instant::now() + A_MINUTE };
+            if before.is_none() {
+                tracing::warn!(host = url.host_str(), "robots.txt could not be had: no request to this host");
+            }
+            return Known { rules: before, until: Instant::now() + A_MINUTE };
         };
         self.slow_down(url, &bytes);
-        let product = self.user_agent.split(['/', ' ']).next().unwrap_or_default();
-        let robots = robotxt::Robots::parse(&bytes, product);
-        Rules { robots: Some(robots), until: Instant::now() + A_DAY }
+        let rules = robots_rules(&bytes, &self.user_agent);
+        Known { rules: Some(rules.into()), until: Instant::now() + A_DAY }
     }
 
     /// Tells the throttle what pace the file asks for.

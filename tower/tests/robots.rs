@@ -35,6 +35,10 @@ fn client(options: serde_json::Value) -> (Asked, Client) {
                 answer.status(301).header("Location", "https://a.example/robots.txt").body(Body::default())
             }
             "https://none.example/robots.txt" => answer.status(404).body(Body::default()),
+            "https://late.example/robots.txt" if start.elapsed() > Duration::from_secs(60 * 60) => {
+                answer.status(429).body(Body::default())
+            }
+            "https://busy.example/robots.txt" => answer.status(429).body(Body::default()),
             "https://broken.example/robots.txt" => answer.status(500).body(Body::default()),
             url if url.ends_with("/robots.txt") => {
                 assert_eq!(request.headers()["user-agent"], "my-bot/1.0");
@@ -89,6 +93,8 @@ async fn no_file_is_no_rule_and_a_redirect_is_followed() {
 #[tokio::test(start_paused = true)]
 async fn a_file_that_cannot_be_had_stops_its_host_for_a_minute() {
     let (asked, client) = client(json!({ "backoff": false }));
+    assert_eq!(get(&client, "https://busy.example/").await, Err(disallowed("https://busy.example/", true)));
+    asked.lock().unwrap().clear();
     let url = "https://broken.example/";
     for _ in 0..2 {
         assert_eq!(get(&client, url).await, Err(disallowed(url, true)));
@@ -97,4 +103,17 @@ async fn a_file_that_cannot_be_had_stops_its_host_for_a_minute() {
     advance(Duration::from_secs(61)).await;
     assert_eq!(get(&client, url).await, Err(disallowed(url, true)));
     assert_eq!(asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_was_had_counts_until_the_next_one_is() {
+    let (asked, client) = client(json!({ "backoff": false }));
+    let (open, private) = ("https://late.example/", "https://late.example/private");
+    for round in 1..3 {
+        assert_eq!(get(&client, open).await, Ok(200), "{round}");
+        assert_eq!(get(&client, private).await, Err(disallowed(private, false)), "{round}");
+        let files = asked.lock().unwrap().iter().filter(|(url, _)| url.ends_with("/robots.txt")).count();
+        assert_eq!(files, round);
+        advance(Duration::from_secs(25 * 60 * 60)).await;
+    }
 }

@@ -34,7 +34,7 @@ mod _native {
     #[pymodule_export]
     use super::{
         check_driver_options, engine::Engine, is_for_good, llm::LlmBody, llm::llm_asked, llm::llm_refusal,
-        nearest_name, parse_hints, parse_robots, shared::Shared,
+        nearest_name, parse_hints, parse_robots, robots_allow, robots_rules, shared::Shared,
     };
 
     /// Which settings there are, and what Redis runs, by name.
@@ -89,6 +89,18 @@ fn parse_robots(robots: &Bound<'_, PyAny>, user_agent: Text) -> PyResult<Option<
         Err(_) => boundary::parse_crawl_delay(&robots.extract::<Vec<u8>>()?, &user_agent.0),
     };
     Ok((!ms.is_nan()).then(|| (ms * 1e6).ceil() as u64))
+}
+
+/// The rules of a robots.txt for a user agent, for [`robots_allow`].
+#[pyfunction]
+fn robots_rules(robots: Text, user_agent: Text) -> Vec<u8> {
+    autothrottle::robots_rules(robots.0.as_bytes(), &user_agent.0)
+}
+
+/// Whether rules allow a URL.
+#[pyfunction]
+fn robots_allow(rules: &[u8], url: Text) -> bool {
+    autothrottle::robots_allow(rules, &url.0)
 }
 
 /// Checks the options that only a driver reads.

@@ -299,6 +299,12 @@ def parse_hints(
     :param wall: wall time in nanoseconds since 1970, for responses without a ``Date``.
     """
 
+def robots_rules(robots: str, user_agent: str) -> bytes:
+    """The rules of a robots.txt for ``user_agent``, for ``robots_allow``."""
+
+def robots_allow(rules: bytes, url: str) -> bool:
+    """Whether rules allow a URL, or a path and its query."""
+
 def parse_robots(robots: bytes | str, user_agent: str) -> int | None:
     """The delay that a robots.txt asks of ``user_agent`` (a product token or a whole User-Agent header), in
     nanoseconds. It is the slower of ``Crawl-delay`` and ``Request-rate``; ``None`` if it names none.

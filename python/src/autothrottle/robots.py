@@ -1,4 +1,4 @@
-"""Allow and Disallow of robots.txt, read by Protego: ``pip install autothrottle[robots]``.
+"""Allow and Disallow of robots.txt, by RFC 9309.
 
 .. code-block:: python
 
@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from protego import Protego
+from ._native import robots_allow, robots_rules
 
 __all__ = ["rules"]
 
 
 def rules(robots_url: str, text: str, user_agent: str) -> Callable[[str], bool]:
     """Which URLs a robots.txt allows: what the file does not mention is allowed."""
-    parsed = Protego.parse(text)
-    return lambda url: bool(parsed.can_fetch(url, user_agent))
+    found = robots_rules(text, user_agent)
+    return lambda url: robots_allow(found, url)
