@@ -85,7 +85,7 @@ export class Unheard {
       if (count < UNHEARD) continue
       const what = `the last ${UNHEARD} requests of ${scope} ended without a status, so a 429 has no effect`
       const how = `${HOW_TO_SEND}, return the response, or settle({ status })`
-      this.#warnings.once('unheard', `${what}: ${how}`, scope)
+      this.#warnings.once('no-status', `${what}: ${how}`, scope)
       if (scopes.length === 1) this.#deaf = scope
     }
   }

@@ -37,7 +37,7 @@ export function warnOfSpans(warnings: Warnings, options: object, scope?: string)
     // A minute, an hour and a day in seconds are no spans in milliseconds, but for a least delay.
     const isLikely = ms >= LEAST_LIKELY_MS && (/^(?!max).*y$/i.test(key) || !IN_SECONDS.includes(ms))
     if (ms > 0 && !isLikely)
-      warnings.once('units', `${at} is in milliseconds: for ${ms} s type ${ms * 1000}`, scope)
+      warnings.once('suspicious-unit', `${at} is in milliseconds: for ${ms} s type ${ms * 1000}`, scope)
   }
 }
 

@@ -304,7 +304,7 @@ async def test_a_hold_in_milliseconds_is_told(clock: FakeClock) -> None:
     throttle.scope("a.example").hold(5)
     throttle.scope("a.example").hold(5000)
     said = "hold=5000 is 1:23:20: times are seconds here, so 5000 ms are 5"
-    assert told == [("seconds", f"{said} (timedelta(seconds=5000) silences this)")]
+    assert told == [("suspicious-unit", f"{said} (timedelta(seconds=5000) silences this)")]
 
 
 def test_a_setting_that_is_assigned_is_refused(clock: FakeClock) -> None:

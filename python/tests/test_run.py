@@ -190,7 +190,7 @@ async def test_a_deaf_function_is_told_once_a_scope(clock: FakeClock) -> None:
     for count in range(60):
         result = Response() if count == 15 else "a text"
         await driven(clock, throttle.run(URL, lambda result=result: result), 1)
-        assert told == ([] if count < 35 else [("unheard", "example.com")])
+        assert told == ([] if count < 35 else [("no-status", "example.com")])
     for _ in range(30):
         await driven(clock, throttle.run(None, lambda: "no URL", scopes="jobs"), 1)
     assert len(told) == 1

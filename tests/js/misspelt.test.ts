@@ -161,7 +161,7 @@ test('a delay that looks like seconds is warned of, once', async () => {
     const warnings: string[] = []
     const throttle = make(options)
     throttle.addEventListener('warning', ({ code, message }) => {
-      if (code === 'units') warnings.push(message)
+      if (code === 'suspicious-unit') warnings.push(message)
     })
     await undefined
     await undefined

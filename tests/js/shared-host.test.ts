@@ -380,8 +380,8 @@ test('hold-cut, stall and unheard are told in a group as they are in one process
   )
   for (let silent = 0; silent < 25; silent++) await settle(a, 'https://deaf.example/', {})
   assert.deepEqual(
-    told.filter(([, code]) => code === 'unheard'),
-    [['a', 'unheard', 'deaf.example']],
+    told.filter(([, code]) => code === 'no-status'),
+    [['a', 'no-status', 'deaf.example']],
   )
   for (let minute = 0; minute < 4; minute++) {
     for (const throttle of all) {

@@ -77,7 +77,7 @@ class BaseThrottle:
         for key, note in made.notes:
             if key.startswith("scopes ") and self._settings.get_scopes is not None:
                 continue
-            self._desk.warn("no-effect" if key.startswith("scopes ") else "seconds", note, key=key)
+            self._desk.warn("no-effect" if key.startswith("scopes ") else "suspicious-unit", note, key=key)
 
     def __setattr__(self, name: str, value: object) -> None:
         if (name in SECTIONS["Scope"] or name in SECTIONS["Root"]) and not hasattr(type(self), name):
@@ -239,7 +239,7 @@ class ScopeControl:
         span = nanos("hold", seconds)
         said = said_of_span("hold", seconds)
         if said is not None:
-            self._desk.warn("seconds", said, self.name, f"hold {self.name}")
+            self._desk.warn("suspicious-unit", said, self.name, f"hold {self.name}")
         self._desk.change(self.name, lambda now, scope: self._desk.engine.hold(now, scope, span))
 
     def crawl_delay(self, seconds: Seconds | None) -> str:

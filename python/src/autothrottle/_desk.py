@@ -458,7 +458,7 @@ class Desk:
         if is_ours:
             made.engine["made"] = True
         for key, note in made.notes:
-            self.warn("seconds", note, name, f"{key} of {name}")
+            self.warn("suspicious-unit", note, name, f"{key} of {name}")
         try:
             self.engine.configure(self.clock.now(), self.handle(name), made.engine)
         except ConfigError as error:

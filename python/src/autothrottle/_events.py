@@ -126,10 +126,10 @@ class WarningEvent:
         "hold-cut",
         "robots-overruled",
         "permit-lost",
-        "seconds",
+        "suspicious-unit",
         "stall",
         SharedCode,
-        "unheard",
+        "no-status",
         "unsettled",
     ]
     """Which warning it is: events.md lists them."""

@@ -231,7 +231,7 @@ class Unheard:
             if counts[name] == UNHEARD:
                 what = f"the last {UNHEARD} requests of {name} ended without a status, so a 429 has no effect"
                 remedy = "return the response, or tell it by permit.settle(response)"
-                self._warn("unheard", f"{what}; {remedy}", name, f"unheard {name}")
+                self._warn("no-status", f"{what}; {remedy}", name, f"unheard {name}")
 
 
 IN_A_ROW = 20
