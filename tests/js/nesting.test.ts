@@ -422,3 +422,35 @@ test('no timer and no listener is left, and a line is printed where there is no 
   printing.mock.restore()
   assert.match(String(printing.mock.calls[0]?.arguments[0]), /their slots are given back.*\(nested\)$/)
 })
+
+test('a loop that outlives the function that began it is before others no longer', async () => {
+  const known = process.getBuiltinModule
+  /** As in Node from 24 on: it is no hook at every promise. */
+  class Free {
+    readonly #storage = new AsyncLocalStorage()
+    run = (...args: unknown[]) => this.#storage.run(...(args as [unknown, () => unknown]))
+    getStore = () => this.#storage.getStore()
+  }
+  const get = (id: string) => (/async_hooks$/.test(id) ? { AsyncLocalStorage: Free } : known(id))
+  mock.method(process, 'getBuiltinModule', get as typeof known)
+  try {
+    const { clock, throttle, sleep } = make({ concurrency: 1, delay: 100 })
+    const order: string[] = []
+    const send = async (name: string) => {
+      await throttle.fetch(page)
+      order.push(name)
+    }
+    let loop: Promise<unknown> | undefined
+    const run = throttle.run(page, () => {
+      loop = sleep(500).then(() => Promise.all(['loop 1', 'loop 2', 'loop 3'].map(send)))
+    })
+    await clock.advance(450)
+    await run
+    const others = Promise.all(['other 1', 'other 2', 'other 3'].map(send))
+    await clock.advance(2000)
+    await Promise.all([others, loop])
+    assert.deepEqual(order.slice(0, 3), ['other 1', 'other 2', 'other 3'])
+  } finally {
+    mock.restoreAll()
+  }
+})
