@@ -3,7 +3,7 @@
 
 use super::table::{
     Row,
-    Section::{self, Backoff, Quota, Rate, Retry, Robots, Root, Scope},
+    Section::{self, Backoff, Quota, Rampup, Rate, Retry, Robots, Root, Scope},
 };
 
 /// Where the words may stand; the words, in lower case and without hyphens; what to type.
@@ -51,6 +51,9 @@ const ANSWERS: &[(&[Section], &str, &str)] = &[
     ),
     (&[Root, Scope], "priority cost weight signal", "an option of a single request: throttle: { priority }"),
     (&[Retry], "retries maxretries count attempts maxattempts times", "limit"),
+    (&[Retry], "on codes statuses retryon", "statusCodes"),
+    (&[Rampup], "max maxslots slots", "maxConcurrency"),
+    (&[Root], "hosts domains perdomain", "scopes"),
     (&[Backoff], "initialdelay startdelay basedelay mintimeout", "minDelay"),
     (&[Backoff], "maxtimeout limit cap", "maxDelay"),
     (&[Backoff], "multiplier base rate", "factor"),
@@ -150,6 +153,9 @@ mod tests {
             (Root, "timeout", "requestTimeout"),
             (Root, "maxRetries", "retry: { limit }"),
             (Retry, "retries", "limit"),
+            (Retry, "on", "statusCodes"),
+            (Rampup, "max", "maxConcurrency"),
+            (Root, "hosts", "scopes"),
         ] {
             assert_eq!(answer(section, typed), Some(meant), "{typed}");
         }
