@@ -79,8 +79,9 @@ impl Hint {
     pub fn of(hints: &Hints) -> Self {
         let span = |ms: u64| Span::from_millis(ms as f64);
         let quota = hints.quotas.iter().find(|quota| quota.counts_requests() && quota.remaining.is_some());
-        let left =
-            quota.and_then(|quota| Some((Cost::from_units(quota.remaining? as f64)?, span(quota.reset_ms?))));
+        let left = quota.and_then(|quota| {
+            Some((Cost::from_units(quota.remaining? as f64)?, span(quota.resets_in_ms()?)))
+        });
         let window = quota.and_then(|quota| quota.window_ms).map(span);
         let is_quota = !hints.is_whole && hints.source.is_some_and(|source| source.ends_with("ratelimit"));
         let (pace, is_rough) =

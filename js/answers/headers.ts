@@ -69,7 +69,7 @@ export type SomeHints = Partial<Pick<Hints, 'delayMs' | 'limit' | 'remaining' | 
 
 /** The same words as in `reading/src/headers/fields.rs`. */
 const SAYS_SOMETHING =
-  /retry-after|ratelimit|rate-limit|call-limit|x-mbx-|limit-per-|remaining-t|burst-throttle|token-bucket/i
+  /retry-after|should-retry|ratelimit|rate-limit|call-limit|x-mbx-|limit-per-|remaining-t|burst-throttle|token-bucket/i
 const TELLS_TIME = /^(?:date|age)$/i
 const IS_AGED = /^\s*0*[1-9]/
 

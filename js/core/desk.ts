@@ -479,10 +479,12 @@ export class Desk {
     const now = this.clock.now()
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
     this.#notices.watch()
-    // What left before its budget could be known.
-    if (this.#budgeted.size > 0 && permit.scopes.length === 1) {
+    // What left before its budget could be known; and the answer that may be the first to name one.
+    let naming: (() => void) | undefined
+    if (permit.scopes.length === 1) {
       const since = this.#budgeted.get(permit.scopes[0]!)
-      if (since !== undefined && permit.sentAt <= since) this.#route(permit)
+      if (since === undefined) naming = () => this.#route(permit)
+      else if (permit.sentAt <= since) this.#route(permit)
     }
     let told = NO_OUTCOME
     let settled: Settled
@@ -491,7 +493,7 @@ export class Desk {
       if (outcome !== NOTHING)
         told = this.#costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
       settled =
-        told === NO_OUTCOME ? this.#engine.settle(now, ticket) : this.#engine.settle(now, ticket, told)
+        told === NO_OUTCOME ? this.#engine.settle(now, ticket) : this.#engine.settle(now, ticket, told, naming)
     } catch (error) {
       failure = { error }
       this.#broke(error)

@@ -27,6 +27,10 @@ export function applyRobots(
   const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
   const outcome = engine.crawlDelay(desk.clock.now(), desk.handles.of(name).handle, delay)
   desk.driver.drain()
+  if (asked && asked.crawlDelayMs > maxDelay && outcome === 'applied') {
+    const wish = `robots.txt of ${name} asks for ${asked.crawlDelayMs} ms between requests`
+    desk.warnings.once('hold-cut', `${wish}; robots.maxDelay makes it ${maxDelay}`, name)
+  }
   if (outcome !== 'overruled') return asked
   const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
   const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`

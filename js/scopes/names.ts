@@ -107,7 +107,12 @@ export function hostOf(url: string | URL | Request): string {
 function hostIn(url: string | URL | Request): string {
   const { host } = urlOf(url)
   if (host === '') throw noTarget(url, ', which has no host')
-  return host
+  return undotted(host)
+}
+
+/** `api.example.` is the same host: the dot says that the name is whole (RFC 1034 §3.1). */
+function undotted(host: string): string {
+  return host.includes('.:') || host.endsWith('.') ? host.replace(/\.(?=:|$)/, '') : host
 }
 
 /** `startsWith` in a third of its time (Node 20): V8 has no fast way for that one. */
@@ -160,7 +165,7 @@ export function hostOfName(name: string): string | undefined {
 
 function hostOr(url: string): string | undefined {
   try {
-    return new URL(url).host
+    return undotted(new URL(url).host)
   } catch {
     return undefined
   }

@@ -261,14 +261,16 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
   }
 
   /**
-   * Tells how a request ended. Unknown tickets, and those that were not sent, are ignored.
+   * Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. `naming` is called
+   * first where the answer says something of limits: it may name the request's `route`.
    *
    * @throws {TypeError} for wrong headers, hints and numbers; then no state has changed.
    */
-  settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME): Settled {
+  settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME, naming?: () => void): Settled {
     if (outcome === NO_OUTCOME && typeof nowMs === 'number' && typeof ticket === 'number')
       return SETTLED[raw(this).settle_plain(nowMs, ticket, UNKNOWN, UNKNOWN, UNKNOWN, 0)]!
     const { answer, latencyMs, cost, flags, lines, wall, told } = numbersOf(nowMs, ticket, outcome)
+    if (lines !== '') naming?.()
     const settled =
       told === undefined
         ? raw(this).settle_plain(nowMs, ticket, answer, latencyMs, cost, flags)

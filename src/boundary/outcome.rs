@@ -199,8 +199,9 @@ impl<'a> Outcome<'a> {
             Some(hints) => hints.delay_ms.map(|ms| (Span::from_millis(ms as f64), hints.is_whole)),
             None => None,
         };
+        let is_final = read.as_ref().is_some_and(|hints| hints.is_final);
         let read = if self.has(flags::HINTED) { None } else { read };
-        Some(Heard { hint, asked, read })
+        Some(Heard { hint, asked, is_final, read })
     }
 
     /// No answer, or one that says no: a status from 400.
@@ -267,6 +268,8 @@ pub(super) struct Heard {
     pub hint: Hint,
     /// The wait by which a retry is judged, and whether it is in whole seconds.
     pub asked: Option<(Span, bool)>,
+    /// Whether the server says that it is not to be sent again.
+    is_final: bool,
     /// What may be for budgets. Few scopes have several, so it is taken apart for these alone.
     read: Option<Hints>,
 }
@@ -304,9 +307,11 @@ impl Boundary {
             None => self.engine.hear(ticket, &[], false, is_good),
         };
         let parts = told.as_ref().and_then(|_| read?.parts());
-        let rest = parts.as_ref().map(|parts| Hint::of(&parts.rest));
-        let hint = rest.as_ref().or(heard.as_ref().map(|heard| &heard.hint));
-        let is_of_one = parts.as_ref().is_some_and(|parts| parts.is_refusal_of_one);
+        let whole = heard.as_ref().map(|heard| &heard.hint);
+        let rest = told.as_ref().zip(parts.as_ref()).zip(whole);
+        let rest = rest.map(|((told, parts), whole)| told.rest(whole, parts));
+        let hint = rest.as_ref().map(|(hint, _)| hint).or(whole);
+        let is_of_one = rest.as_ref().is_some_and(|&(_, is_of_one)| is_of_one);
         let same = outcome.feedback(None, hint, is_of_one);
         let of = |scope: ScopeId| outcome.feedback(outcome.record(scope.to_number()), hint, is_of_one);
         let news = if outcome.scopes.is_empty() { News::Same(&same) } else { News::Each(&of) };
@@ -318,14 +323,8 @@ impl Boundary {
             return Settled::Unknown;
         }
         self.asked_ms = asked.map_or(f64::NAN, |(asked, _)| asked.millis());
-        if let Some((sent, told)) = told
-            && let Some(parts) = &parts
-        {
-            for (budget, (_, hints)) in told.into_iter().zip(&parts.budgets) {
-                if let Some(budget) = budget {
-                    self.engine.tell_budget(now, budget, sent, &Hint::of(hints), outcome.is_refusal());
-                }
-            }
+        if let Some((told, parts)) = told.as_ref().zip(parts.as_ref()) {
+            self.engine.tell_budgets(now, told, parts, outcome.is_refusal());
         }
         match verdict {
             Verdict::Over => Settled::Over,
@@ -344,7 +343,8 @@ impl Boundary {
         if !outcome.retry_delay_ms.is_nan() {
             return Verdict::Again(Span::from_millis(outcome.retry_delay_ms));
         }
-        if !outcome.has(flags::MAY_RETRY) {
+        let is_final = heard.is_some_and(|heard| heard.is_final);
+        if is_final || !outcome.has(flags::MAY_RETRY) {
             return Verdict::Over;
         }
         let answer = Feedback::from_numbers(outcome.answer, f64::NAN, true, f64::NAN, f64::NAN).answer;

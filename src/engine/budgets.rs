@@ -6,9 +6,8 @@
 //!    well; what an answer says of a budget is for that one alone;
 //! 2. of a route whose budgets are not known one request is on its way at a time, until its answer names
 //!    them; then what waits of it is moved there;
-//! 3. a request whose budget is not known may spend from any. While it is on its way, its cost is kept back
-//!    in each. While requests of this kind wait, [`KEPT`] are kept back in each, too. One leaves once every
-//!    budget has room for it and for its share of those on their way. [`PATIENCE`] without news ends that.
+//! 3. a request whose budget is not known may spend from any (`unknown`);
+//! 4. an answer whose route is not known holds all.
 //!
 //! A route may be learned while requests of it are underway, and `settle` must find the scopes that the
 //! request left with. So only what waits is moved.
@@ -17,15 +16,16 @@ use std::sync::Arc;
 
 use autothrottle_reading::route;
 
-use super::Engine;
+use super::{Engine, unknown::PATIENCE};
 use crate::{
     config::ScopeConfig,
-    decision::{Reason, ScopeId, Ticket, Verdict},
+    decision::{Reason, ScopeId, Ticket},
     feedback::Hint,
+    headers::Parts,
     observe::{BudgetStats, Notice, Settled, Several},
     policy::quota::Cost,
     queue::{NONE, Scopes, Stage},
-    scope::registry::{Entry, Role},
+    scope::registry::Role,
     snapshot::Known,
     time::{Instant, Span},
 };
@@ -37,57 +37,80 @@ const INSIDE: &str = "\u{a0}";
 const BUDGET: u8 = b'#';
 /// Routes beyond these find their budgets by their own answers alone.
 const MOST_OPEN: usize = 500;
-/// With one, each route that is learned takes the last of its budget, and the next waits for a window.
-const KEPT: u32 = 2;
-/// Discord's buckets are there again within seconds. A longer wait for a budget that is likely another's
-/// (GitHub's search) is in vain: the first answer will say.
-const PATIENCE: Span = Span::from_micros(5_000_000);
+/// Whom an answer is for, where its scope has several budgets.
+pub(crate) struct Addressed {
+    /// When the request left.
+    pub sent: Instant,
+    /// Those that it names, in its order.
+    pub budgets: Vec<Option<ScopeId>>,
+    /// The route, if it is known.
+    pub route: Option<ScopeId>,
+}
+
+impl Addressed {
+    /// What the scope itself hears of an answer; and whether it is the refusal of one of its budgets.
+    pub fn rest(&self, whole: &Hint, parts: &Parts) -> (Hint, bool) {
+        let rest = Hint::of(&parts.rest);
+        if self.route.is_some() {
+            return (rest, parts.is_refusal_of_one);
+        }
+        (Hint { hold: whole.hold, asked: whole.asked, is_quota: whole.is_quota, ..rest }, false) // 4
+    }
+}
 
 impl Engine {
-    /// Names the route of a request that waits or is in flight: its method and URL. Its scope must be known
-    /// to have several budgets ([`Notice::Budgets`]), and be its only one; else no state changes.
+    /// Names the route of a request that waits or is in flight: its method and URL. Its scope must be its
+    /// only one, and known to have several budgets ([`Notice::Budgets`]); or the request is the next that is
+    /// settled, for its answer may be the first to name one. Else no state changes.
     pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
         self.advance(now);
-        let Some(class) = self.queue.get(ticket).map(|entry| entry.class) else { return };
-        let lane = self.queue.class(class).lane;
+        self.named = None;
+        let Some(entry) = self.queue.get(ticket) else { return };
+        let lane = self.queue.class(entry.class).lane;
         let [scope] = self.queue.lane_at(lane).scopes[..] else { return };
-        let entry = &self.registry[scope];
-        if !entry.family.as_ref().is_some_and(|family| family.is_split) {
-            return;
-        }
         let text = route::of(method, url);
-        let name = [&entry.name, INSIDE, &text].concat();
+        if self.is_split(scope) {
+            self.follow_route(ticket, scope, &text);
+        } else if self.is_plain(scope) && matches!(entry.stage, Stage::InFlight { .. }) {
+            self.named = Some((ticket, text));
+        }
+    }
+
+    fn is_split(&self, scope: u32) -> bool {
+        self.registry[scope].family.as_ref().is_some_and(|family| family.is_split)
+    }
+
+    /// A request of this scope, which has several budgets, goes by its route from here on.
+    fn follow_route(&mut self, ticket: Ticket, scope: u32, text: &str) {
+        let name = [&self.registry[scope].name, INSIDE, text].concat();
         let id = self.intern(&name).0.index;
         if !self.leads(id).is_some_and(|leads| leads.iter().all(|&lead| self.registry.knows(lead))) {
-            self.lead_by_family(scope, id, &text);
+            self.lead_by_family(scope, id, text);
         }
         self.transfer(ticket.0.index, &self.scopes_by(scope, id));
     }
 
-    /// The answer to a request that is in flight names budgets, with what it says of each. Gives them, and
-    /// when the request left, where the scope has several; else what it says is for the scope. `is_good`: one
-    /// that names none says so.
+    /// The answer to a request that is in flight names budgets, with what it says of each. Gives whom it is
+    /// for where the scope has several budgets; else what it says is for the scope. `is_good`: one that names
+    /// none says so.
     pub(crate) fn hear(
         &mut self,
         ticket: Ticket,
         named: &[String],
         is_one_of_several: bool,
         is_good: bool,
-    ) -> Option<(Instant, Vec<Option<ScopeId>>)> {
+    ) -> Option<Addressed> {
+        let route = self.named.take().filter(|(of, _)| *of == ticket);
         if named.is_empty() && !self.has_budgets {
             return None;
         }
-        let entry = self.queue.get(ticket)?;
-        let Stage::InFlight { sent } = entry.stage else { return None };
-        let scopes = &self.queue.lane_at(self.queue.class(entry.class).lane).scopes;
+        let (sent, mut scopes) = self.flying(ticket)?;
         if named.is_empty() && scopes.len() == 1 {
             return None;
         }
-        let scopes = scopes.clone();
         let mut plain = scopes.iter().filter(|&&scope| self.is_plain(scope));
         let (&scope, None) = (plain.next()?, plain.next()) else { return None };
-        let is_split = self.registry[scope].family.as_ref().is_some_and(|family| family.is_split);
-        if !is_split {
+        if !self.is_split(scope) {
             if named.is_empty() {
                 return None;
             }
@@ -96,44 +119,74 @@ impl Engine {
                 return None;
             }
             self.split(scope);
+            if let Some((_, text)) = route {
+                self.follow_route(ticket, scope, &text);
+                scopes = self.flying(ticket)?.1;
+            }
         }
-        let mut told = Vec::new();
+        let mut told = Addressed { sent, budgets: Vec::new(), route: None };
         let Some(route) = self.route_of(&scopes) else {
             for name in named {
-                told.push(self.budget(scope, name, None));
+                told.budgets.push(self.budget(scope, name, None));
             }
-            return Some((sent, told));
+            return Some(told); // 4
         };
+        told.route = Some(self.registry.id(route));
         if named.is_empty() && (self.leads(route).is_some() || !is_good) {
-            return Some((sent, told));
+            return Some(told);
         }
+        let is_new = self.leads(route).is_none();
         self.lead(scope, route, named);
         for &lead in self.leads(route).unwrap_or_default().iter().take(named.len()) {
-            told.push(Some(lead));
+            told.budgets.push(Some(lead));
         }
         let name = self.registry[route].name.clone();
         let text = split(&name).map_or("", |(_, text)| text);
+        let now = self.now;
         let open = self.registry[scope].family.as_deref_mut().map(|family| {
             family.learn(&route::pattern(text), &route::family(text), named);
+            if is_new && !is_good {
+                family.vain = now + PATIENCE;
+            }
             core::mem::take(&mut family.open)
         });
         for id in open.into_iter().flatten() {
             self.resolve(scope, id);
         }
-        Some((sent, told))
+        Some(told)
     }
 
-    /// What an answer to a request that left at `sent` says of a budget.
-    pub(crate) fn tell_budget(
-        &mut self,
-        now: Instant,
-        id: ScopeId,
-        sent: Instant,
-        hint: &Hint,
-        is_bad: bool,
-    ) {
+    /// When a request left that is in flight, and its scopes.
+    fn flying(&self, ticket: Ticket) -> Option<(Instant, Scopes)> {
+        let entry = self.queue.get(ticket)?;
+        let Stage::InFlight { sent } = entry.stage else { return None };
+        Some((sent, self.queue.lane_at(self.queue.class(entry.class).lane).scopes.clone()))
+    }
+
+    /// What an answer says of budgets. A refusal holds its route, too: another answer of the same flight may
+    /// name another budget.
+    pub(crate) fn tell_budgets(&mut self, now: Instant, told: &Addressed, parts: &Parts, is_bad: bool) {
         self.advance(now);
-        let Some(index) = self.known(id) else { return };
+        let mut longest = Span::ZERO;
+        for (budget, (_, hints)) in told.budgets.iter().zip(&parts.budgets) {
+            let hint = Hint::of(hints);
+            longest = longest.max(hint.hold.unwrap_or_default());
+            if let Some(index) = budget.and_then(|budget| self.known(budget)) {
+                self.tell_budget(index, told.sent, &hint, is_bad);
+            }
+        }
+        if let Some(route) = told.route.and_then(|route| self.known(route))
+            && is_bad
+            && longest > Span::ZERO
+        {
+            let scope = &mut self.registry[route].scope;
+            let longest = longest.min(scope.config.max_hold);
+            scope.hold(self.now + longest);
+            self.refresh(route);
+        }
+    }
+
+    fn tell_budget(&mut self, index: u32, sent: Instant, hint: &Hint, is_bad: bool) {
         let (now, watch) = (self.now, self.watch);
         let entry = &mut self.registry[index];
         let before = entry.take_seen(now, watch);
@@ -225,128 +278,6 @@ impl Engine {
         let family = self.registry[scope].family.as_ref()?;
         let mut inner = family.budgets.iter().chain(&family.open).filter_map(|&id| self.known(id));
         inner.find_map(|index| self.heads(index).bound())
-    }
-
-    /// What one scope says to a request of this cost (rules 2 and 3).
-    #[inline]
-    pub(super) fn verdict(&self, now: Instant, scope: u32, cost: Cost) -> Verdict {
-        let entry = &self.registry[scope];
-        match entry.role {
-            Role::Plain => entry.scope.verdict(now, cost),
-            _ => self.verdict_inside(now, entry, cost),
-        }
-    }
-
-    #[cold]
-    fn verdict_inside(&self, now: Instant, entry: &Entry, cost: Cost) -> Verdict {
-        let (of, verdict) = match entry.role {
-            Role::Budget(of) => (of, entry.scope.verdict(now, cost)),
-            Role::Route(of, None) if entry.scope.slots.in_flight() == 0 => (of, Verdict::Go),
-            Role::Route(_, None) => return Verdict::Blocked(Reason::Concurrency),
-            // Its budgets speak for it.
-            _ => return Verdict::Go,
-        };
-        let family = self.known(of).and_then(|scope| self.registry[scope].family.as_deref());
-        let Some(family) = family.filter(|_| cost > Cost::ZERO) else { return verdict };
-        let until = family.exploring + PATIENCE;
-        let is_patient = family.explorers > 0 && now < until;
-        let within = |verdict| match verdict {
-            Verdict::Go => Verdict::Go,
-            Verdict::NotBefore(at, reason) => Verdict::NotBefore(at.min(until), reason),
-            Verdict::Blocked(reason) => Verdict::NotBefore(until, reason),
-        };
-        let unknown = family.unknown;
-        if matches!(entry.role, Role::Budget(_)) {
-            let verdict = entry.scope.verdict(now, cost.plus(Cost::whole(unknown)));
-            if verdict != Verdict::Go || !is_patient {
-                return verdict;
-            }
-            return within(entry.scope.verdict(now, cost.plus(Cost::whole(unknown + KEPT))));
-        }
-        if !is_patient {
-            return verdict;
-        }
-        let budgets = || family.budgets.iter().filter_map(|&budget| self.known(budget));
-        let many = budgets().count().max(1) as u32;
-        let cost = cost.plus(Cost::whole(unknown / many));
-        let all = budgets().map(|budget| self.registry[budget].scope.verdict(now, cost));
-        // One that takes longer is likely another's.
-        let is_near = |verdict: &Verdict| !matches!(verdict, Verdict::NotBefore(at, _) if *at > until);
-        within(all.filter(is_near).max().unwrap_or(Verdict::Go))
-    }
-
-    /// A request of these scopes leaves, or has ended: whether it counts as one whose budget is not known.
-    #[inline]
-    pub(super) fn count_unknown(&mut self, scopes: &[u32], leaves: bool) {
-        if self.has_budgets {
-            self.count_unknown_of_each(scopes, leaves);
-        }
-    }
-
-    #[cold]
-    fn count_unknown_of_each(&mut self, scopes: &[u32], leaves: bool) {
-        for &scope in scopes {
-            if self.registry[scope].family.as_ref().is_some_and(|family| family.is_split) {
-                self.count_unknown_of(scope, scopes, leaves);
-            }
-        }
-    }
-
-    fn count_unknown_of(&mut self, scope: u32, scopes: &[u32], leaves: bool) {
-        if scopes.iter().any(|&other| matches!(self.registry[other].role, Role::Budget(_))) {
-            return;
-        }
-        let Some(family) = &mut self.registry[scope].family else { return };
-        family.unknown = if leaves { family.unknown + 1 } else { family.unknown.saturating_sub(1) };
-        if !leaves {
-            self.refresh_inside(scope);
-        }
-    }
-
-    /// A route more waits, or less: whether its budget is not known.
-    #[inline]
-    pub(super) fn count_explorers(&mut self, scope: u32, more: i32) {
-        if let Role::Route(of, None) = self.registry[scope].role {
-            self.count_explorers_of(of, more);
-        }
-    }
-
-    #[cold]
-    fn count_explorers_of(&mut self, of: ScopeId, more: i32) {
-        let Some(scope) = self.known(of) else { return };
-        let now = self.now;
-        let Some(family) = &mut self.registry[scope].family else { return };
-        if family.explorers == 0 {
-            family.exploring = now;
-        }
-        family.explorers = family.explorers.saturating_add_signed(more);
-        if family.explorers == 0 {
-            self.refresh_inside(scope);
-        }
-    }
-
-    /// A route was learned: the others are patient for as long again.
-    fn progress(&mut self, of: ScopeId) {
-        let now = self.now;
-        let Some(scope) = self.known(of) else { return };
-        if let Some(family) = &mut self.registry[scope].family
-            && now < family.exploring + PATIENCE
-        {
-            family.exploring = now;
-        }
-    }
-
-    /// Less is kept back, or more is there.
-    fn refresh_inside(&mut self, scope: u32) {
-        for place in 0_usize.. {
-            let Some(family) = &self.registry[scope].family else { return };
-            let more = place.checked_sub(family.budgets.len()).filter(|_| family.explorers > 0);
-            let open = more.and_then(|place| family.open.get(place));
-            let Some(&id) = family.budgets.get(place).or(open) else { return };
-            if let Some(index) = self.known(id).filter(|&index| !self.registry[index].waiters.is_quiet()) {
-                self.refresh(index);
-            }
-        }
     }
 
     /// A scope turned out to have several budgets: what was said of one is not for all, and who is on its way

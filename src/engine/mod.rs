@@ -6,6 +6,7 @@
 //! | [`request`] | a request as it is handed in: its scopes, its costs, whether it makes sense |
 //! | [`scopes`] | handles of scopes, their settings, holds and pauses |
 //! | [`budgets`] | which budget of a server's a request spends from |
+//! | [`unknown`] | requests of which that is not known |
 //! | [`schedule`] | who is asked next, who waits where, when to wake |
 //! | [`report`] | statistics, notices, settings without effect |
 //!
@@ -17,6 +18,7 @@ mod report;
 mod request;
 mod schedule;
 mod scopes;
+mod unknown;
 
 pub use self::{
     request::{Peek, Request},
@@ -66,6 +68,8 @@ pub struct Engine {
     totals: Totals,
     /// Whether a scope has several budgets.
     has_budgets: bool,
+    /// The route of the request whose answer is to come next, where no budget of its scope is known.
+    named: Option<(Ticket, String)>,
     watch: Watch,
     notices: Vec<Notice>,
     /// The paths of all diagnostics there ever were, and their order.
@@ -113,6 +117,7 @@ impl Engine {
             last_block: None,
             totals: Totals::default(),
             has_budgets: false,
+            named: None,
             watch: Watch::Nothing,
             notices: Vec::new(),
             found: Vec::new(),

@@ -37,6 +37,8 @@ pub(crate) struct Family {
     /// Routes that wait and whose budget is not known; and since when, or when one of them was last learned.
     pub explorers: u32,
     pub exploring: Instant,
+    /// Until when none of them leaves while a budget is used up: the last was refused.
+    pub vain: Instant,
 }
 
 impl Family {

@@ -89,6 +89,24 @@ test('an empty search does not hold the repositories', async () => {
 })
 
 /** The assumption is false: no field names a budget. Then all of the host is held, as before. */
+test('the answer that first names a budget holds its own URL', async () => {
+  const clock = new FakeClock()
+  const sent: number[] = []
+  const headers = { 'retry-after': '6', 'x-ratelimit-resource': 'core', 'x-ratelimit-remaining': '0' }
+  const fetch = async () => {
+    sent.push(clock.now())
+    return new Response(null, sent.length > 1 ? {} : { status: 429, headers })
+  }
+  const throttle = new AutoThrottle({ clock, fetch, retry: { limit: 0 }, defaults: { delay: 0 } })
+  await throttle.fetch('https://api.example/a')
+  const rest = Promise.all([0, 1, 2].map(() => throttle.fetch('https://api.example/a')))
+  await clock.advance(5900)
+  assert.equal(sent.length, 1)
+  await clock.advance(10_000)
+  await rest
+  await throttle.close()
+})
+
 test('requests of several scopes have one budget: what is used up holds them all, and none is refused', async () => {
   const getScopes = () => ['api.github.com', 'all']
   const { clock, server, throttle, get } = githubOf({ getScopes })

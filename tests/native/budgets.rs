@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use autothrottle::{
     Boundary, Value,
     boundary::{Outcome, Settled},
+    headers::{Context, Hints},
     simulate::{Exchange, Simulation},
 };
 
@@ -124,7 +125,7 @@ fn discord_has_forty_routes_in_twelve_buckets() {
 fn the_first_burst_is_sent_before_anything_is_known() {
     let route = [("b0".into(), 3, 1000, discord_routes().take(1).collect())];
     assert_eq!([16, 1].map(|slots| refused(&simulate(&route, BUCKETS, slots, 10))), [13, 0]);
-    assert_eq!([16, 32].map(|slots| refused(&simulate(&discord(1), BUCKETS, slots, 10))), [13; 2]);
+    assert_eq!([16, 32].map(|slots| refused(&simulate(&discord(1), BUCKETS, slots, 10))), [12, 13]);
 }
 
 /// Discord: a bucket is one for each channel.
@@ -139,7 +140,7 @@ fn a_bucket_of_one_channel_holds_no_other() {
         rig.ask(10.0, &[path]);
         rig.answer(20.0, path, 200.0, &says(left));
     }
-    assert_eq!(rig.budgets(30.0), [("b/1000002".into(), Some(5.0)), ("b/1000001".into(), Some(0.0))]);
+    assert_eq!(rig.budgets(30.0), [("b/1000001".into(), Some(0.0)), ("b/1000002".into(), Some(5.0))]);
     assert_eq!(rig.ask(30.0, &[one, other]), [other]);
 }
 
@@ -199,7 +200,13 @@ impl Rig {
         let wall_ms = 1.8e12 + now;
         let outcome = Outcome { lines, wall_ms, ..Outcome::new(status, 10.0, f64::NAN, 0) };
         assert_eq!(self.boundary.settle(now, ticket, &outcome), Settled::Over);
-        kinds(&mut self.boundary)
+        let kinds = kinds(&mut self.boundary);
+        if kinds.contains(&"budgets".into()) {
+            for (ticket, path) in &self.flying {
+                self.boundary.route(now, *ticket, "GET", &format!("https://api.example{path}"));
+            }
+        }
+        kinds
     }
 
     fn budgets(&self, now: f64) -> Vec<(String, Option<f64>)> {
@@ -239,11 +246,10 @@ fn tokens_hold_what_spends_tokens() {
     assert_eq!(rig.answer(11.0, "/v1/chat", 200.0, models), Vec::<String>::new());
     rig.ask(12.0, &["/v1/chat"]);
     assert_eq!(rig.answer(20.0, "/v1/chat", 200.0, &chat), ["budgets"]);
-    rig.ask(30.0, &["/v1/chat", "/v1/models"]);
-    rig.answer(40.0, "/v1/chat", 200.0, &chat);
+    assert_eq!(rig.ask(30.0, &["/v1/models"]), ["/v1/models"]);
     rig.answer(40.0, "/v1/models", 200.0, models);
     assert_eq!(rig.ask(50.0, &["/v1/chat", "/v1/models"]), ["/v1/models"]);
-    assert_eq!(rig.poll(6041.0), ["/v1/chat"]);
+    assert_eq!(rig.poll(6021.0), ["/v1/chat"]);
 }
 
 const CORE: &str = "x-ratelimit-remaining: 50\nx-ratelimit-reset: 60\nx-ratelimit-resource: core\n";
@@ -313,7 +319,7 @@ fn every_way_out_gives_back() {
     let mut rig = Rig::new();
     rig.ask(0.0, &["/user"]);
     rig.answer(10.0, "/user", 200.0, CORE);
-    let (now, url) = (20.0, "https://api.example/user");
+    let (now, url) = (20.0, "https://api.example/other");
     let late = rig.boundary.submit(now, rig.scope, 1.0, 0.0, 500.0);
     rig.boundary.route(now, late, "GET", url);
     let first = rig.boundary.submit(now, rig.scope, 1.0, 0.0, 0.0);
@@ -356,4 +362,137 @@ fn slugs_without_end_do_not_fill_the_memory() {
     let Value::Map(snapshot) = rig.boundary.snapshot(40_000.0, f64::NAN) else { panic!() };
     assert!(format!("{snapshot:?}").len() < 100_000);
     assert!(rig.boundary.scopes() < 3000.0, "{}", rig.boundary.scopes());
+}
+
+/// The answer that first names a budget holds its own route, whatever is said beside the name.
+#[test]
+fn the_answer_that_splits_holds_its_own_route() {
+    for names in ["x-ratelimit-resource: core\n", "x-ratelimit-bucket: abc\n"] {
+        for left in ["", "x-ratelimit-remaining: 0\n", "x-ratelimit-remaining: 40\nx-ratelimit-reset: 60\n"] {
+            for status in [403.0, 429.0, 503.0] {
+                let mut rig = Rig::new();
+                rig.ask(0.0, &["/a"]);
+                let lines = [names, left, "retry-after: 6\n"].concat();
+                rig.answer(10.0, "/a", status, &lines);
+                assert!(rig.ask(20.0, &["/a"]).is_empty(), "{status} {lines}");
+                assert!(rig.poll(6009.0).is_empty(), "{status} {lines}");
+                assert_eq!(rig.poll(7300.0), ["/a"], "{status} {lines}");
+            }
+        }
+    }
+}
+
+/// Fifty answers of one budget, and a refusal for an hour: of twelve routes that no answer has named one is
+/// asked, and the next five seconds after that is refused, too.
+#[test]
+fn routes_that_nothing_is_known_of_are_asked_one_at_a_time() {
+    let mut rig = Rig::new();
+    let core = |left: u32| {
+        format!("x-ratelimit-remaining: {left}\nx-ratelimit-reset: 3600\nx-ratelimit-resource: core\n")
+    };
+    for n in 0..50 {
+        let now = f64::from(n) * 100.0;
+        rig.ask(now, &["/user"]);
+        rig.answer(now + 10.0, "/user", 200.0, &core(50 - n));
+    }
+    rig.ask(5000.0, &["/user"]);
+    rig.answer(5010.0, "/user", 429.0, &[&core(0), "retry-after: 3600\n"].concat());
+    let unseen: Vec<String> = (0..12).map(|n| format!("/word{}/list", char::from(b'a' + n))).collect();
+    let paths: Vec<&str> = unseen.iter().map(|path| &**path).collect();
+    assert_eq!(rig.ask(5020.0, &paths), [paths[0]]);
+    assert!(rig.poll(5100.0).is_empty(), "one at a time");
+    for (turn, path) in paths.iter().enumerate().take(11) {
+        let now = 5200.0 + turn as f64 * 5010.0;
+        rig.answer(now, path, 429.0, &[&core(0), "retry-after: 3600\n"].concat());
+        assert!(rig.poll(now + 4999.0).is_empty(), "{path}");
+        assert_eq!(rig.poll(now + 5001.0), [paths[turn + 1]]);
+    }
+    rig.answer(70_000.0, paths[11], 200.0, SEARCH);
+    assert!(rig.ask(80_000.0, &paths[..3]).is_empty(), "they are known");
+}
+
+/// A host may not say the routes of its requests.
+#[test]
+fn without_a_route_all_are_held() {
+    let options = r#"{ "seed": 1, "defaults": { "concurrency": 8, "delay": 0 } }"#;
+    for lines in [SEARCH, "retry-after: 60\nx-ratelimit-bucket: b\n"] {
+        let mut boundary = Boundary::new(json(options)).unwrap();
+        let scope = boundary.scope("api.example");
+        let ticket = boundary.send_at_once(0.0, scope, 1.0, 0.0);
+        let outcome = Outcome { lines, ..Outcome::new(429.0, 10.0, f64::NAN, 0) };
+        assert_eq!(boundary.settle(10.0, ticket, &outcome), Settled::Over);
+        let next = boundary.submit(20.0, scope, 1.0, 0.0, 0.0);
+        assert_ne!(boundary.poll(59_000.0), next, "{lines}");
+        assert_eq!(boundary.poll(70_000.0), next);
+    }
+}
+
+/// Fields that tell of a limit: what is left is `LEFT`, the reset `RESET` seconds from now.
+const FAMILIES: [&str; 14] = [
+    "",
+    "ratelimit-limit: 9\nratelimit-remaining: LEFT\nratelimit-reset: RESET\n",
+    "ratelimit: \"a\";r=LEFT;t=RESET\n",
+    "ratelimit: limit=9, remaining=LEFT, reset=RESET\n",
+    "x-ratelimit-limit: 9\nx-ratelimit-remaining: LEFT\nx-ratelimit-reset: RESET\n",
+    "x-rate-limit-limit: 9\nx-rate-limit-remaining: LEFT\nx-rate-limit-reset: EPOCH\n",
+    "x-ratelimit-remaining: LEFT\nx-ratelimit-reset: EPOCH\nx-ratelimit-resource: NAME\n",
+    "x-ratelimit-resource: NAME\n",
+    "x-ratelimit-bucket: NAME\n",
+    "x-ratelimit-remaining: LEFT\nx-ratelimit-reset-after: RESET.5\nx-ratelimit-bucket: NAME\n",
+    "x-ratelimit-remaining: LEFT\nx-ratelimit-bucket: NAME\nx-ratelimit-scope: shared\n",
+    "x-ratelimit-remaining-requests: LEFT\nx-ratelimit-reset-requests: RESETs\n",
+    "x-ratelimit-remaining-tokens: LEFT\nx-ratelimit-reset-tokens: RESETms\n",
+    "anthropic-ratelimit-tokens-remaining: LEFT\nanthropic-ratelimit-tokens-reset: ISO\n",
+];
+
+/// Whatever is said in whatever words: no request whose route is known leaves before the instant that the
+/// last answer of its route named.
+#[test]
+fn no_request_leaves_before_its_own_answer_said() {
+    for seed in 1..=4000_u64 {
+        let mut draws = seed;
+        let mut pick = move |below: u64| {
+            draws = draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (draws >> 33) % below
+        };
+        let mut rig = Rig::new();
+        let paths = ["/a", "/b/c", "/search", "/channels/1/m"];
+        let (mut held, mut now) = ([0.0_f64; 4], 0.0_f64);
+        for _ in 0..12 {
+            now += pick(4000) as f64;
+            let turn = pick(4) as usize;
+            let left = rig.ask(now, &paths[turn..=turn]);
+            let of = |path: &str| paths.iter().position(|&known| known == path).unwrap();
+            for path in &left {
+                let until = held[of(path)];
+                assert!(now >= until, "seed {seed}: {path} at {now}, held until {until}");
+            }
+            for path in left.clone() {
+                let is_alone = left.iter().filter(|&other| *other == path).count() == 1;
+                let of = of(&path);
+                let status = [200, 200, 200, 403, 429, 503, 500][pick(7) as usize];
+                let reset = pick(20);
+                let family = FAMILIES[pick(FAMILIES.len() as u64) as usize];
+                let epoch = (1_800_000_000_000_u64 + now as u64) / 1000 + reset;
+                let mut lines = family
+                    .replace("LEFT", &pick(3).to_string())
+                    .replace("RESET", &reset.to_string())
+                    .replace("EPOCH", &epoch.to_string())
+                    .replace("ISO", "2027-01-15T08:00:30Z")
+                    .replace("NAME", ["one", "two"][pick(2) as usize]);
+                if pick(2) == 0 {
+                    lines += &format!("retry-after: {}\n", pick(20));
+                }
+                now += 5.0;
+                let wall_ms = Some(1_800_000_000_000 + now as i64);
+                let hints = Hints::from_lines(&lines, Context { status, wall_ms, ..Context::default() });
+                let wait = hints.delay_ms.filter(|_| hints.applies_to.is_none());
+                // Of two good answers of one flight, the last says whose budget it is.
+                if status >= 400 || is_alone {
+                    held[of] = held[of].max(now + wait.unwrap_or(0) as f64);
+                }
+                rig.answer(now, &path, f64::from(status), &lines);
+            }
+        }
+    }
 }

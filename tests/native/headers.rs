@@ -247,6 +247,47 @@ fn only_redirects_that_are_followed_wait() {
     assert_eq!(read(429, &quota).hold_ms(), Some(6000));
 }
 
+/// Not every server reads RFC 9110.
+#[test]
+fn a_wait_may_have_a_unit_quotes_and_parameters() {
+    let wait = |text| read(429, &[("retry-after", text)]).delay_ms;
+    for text in ["30 seconds", "30 s", "\"30\"", "30; reason=\"busy\"", "\"30\", 5", "30 sec , 7", "30s"] {
+        assert_eq!(wait(text), Some(30_000), "{text}");
+    }
+    let date = "\"Fri, 20 Nov 2026 19:45:00 GMT\"";
+    assert_eq!(wait(date), wait(date.trim_matches('"')), "a date, too");
+    for text in ["30 minutes", "seconds", "\"", "\"\"", ";", "a 30"] {
+        assert_eq!(wait(text), None, "{text}");
+    }
+}
+
+/// A reset with a fraction is exact, and a short one in whole seconds gets no second more; nor has a longer
+/// one more than its window.
+#[test]
+fn a_window_of_a_second_loses_no_second() {
+    let hold = |wall_ms: i64, fields: &[(&str, &str)]| {
+        let context = Context { status: 429, wall_ms: Some(wall_ms), ..Context::default() };
+        let date = ("date", "Fri, 20 Nov 2026 19:44:00 GMT");
+        let fields = fields.iter().copied().chain([date]);
+        Hints::read(fields, context).hold_ms()
+    };
+    let wall_ms = 1_795_203_840_700;
+    let left = ("x-ratelimit-remaining", "0");
+    let epoch = ("x-ratelimit-reset", "1795203841.250");
+    assert_eq!(hold(wall_ms, &[left, epoch]), Some(550), "Date cuts its fraction off");
+    assert_eq!(hold(wall_ms + 60_000, &[left, epoch]), Some(1250), "the wall time is another");
+    let whole = |reset| hold(wall_ms, &[left, ("x-ratelimit-reset", reset)]);
+    assert_eq!(["1", "2", "3"].map(whole), [Some(1000), Some(2000), Some(4000)]);
+    let window = ("ratelimit-policy", "10;w=10");
+    let of_ten = |reset| {
+        let fields =
+            [window, ("ratelimit-limit", "10"), ("ratelimit-remaining", "0"), ("ratelimit-reset", reset)];
+        hold(wall_ms, &fields)
+    };
+    assert_eq!(["8", "10"].map(of_ten), [Some(9000), Some(10_000)]);
+    assert_eq!(hold(wall_ms, &[("retry-after", "1")]), Some(2000), "a wait that is named is another matter");
+}
+
 #[test]
 fn durations_of_go() {
     let cases = [

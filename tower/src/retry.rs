@@ -51,6 +51,9 @@ impl Retry {
         };
         let status = response.status().as_u16();
         let hints = hints_of(status, response.headers());
+        if hints.is_final {
+            return None;
+        }
         let asked = hints.delay_ms.map(|ms| (autothrottle::Span::from_millis(ms as f64), hints.is_whole));
         let verdict = self.throttle.with(|host, _| {
             let retry = &host.config().retry;

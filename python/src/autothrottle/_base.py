@@ -151,7 +151,11 @@ class BaseThrottle:
             self._robots_hosts.discard(name)
         else:
             self._robots_hosts.add(name)
-        if self._crawl_delay(name, delay) == "overruled" and delay is not None:
+        outcome = self._crawl_delay(name, delay)
+        if asked is not None and asked > most and outcome == "applied":
+            wish = f"robots.txt of {name} asks for {asked / NANOS:g} s between requests"
+            self._desk.warn("hold-cut", f"{wish}; max_delay makes it {most / NANOS:g}", name, f"hold-cut {name}")
+        if outcome == "overruled" and delay is not None:
             wish = f"robots.txt of {name} asks for one request at a time, {delay / NANOS:g} s apart"
             silence = "the scope keeps its own settings (ignore_robots_txt=True silences this)"
             self._desk.warn("robots-overruled", f"{wish}; {silence}", name, f"robots-overruled {name}")

@@ -227,9 +227,8 @@ class Desk:
         status: int | None = None
         latency: int | None = None
         self._unheard.ended(permit, outcome)
-        if self.budgets.are_there:
-            self.budgets.ends(permit, now)
         try:
+            self.budgets.ends(permit, now, outcome.headers is not None)
             if outcome is NOTHING:
                 settled = self.engine.settle(now, ticket)
             else:

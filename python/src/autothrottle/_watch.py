@@ -303,9 +303,13 @@ class Budgets:
             if waiting.scopes == (scope,):
                 self.route(now, waiting.ticket, waiting.target)
 
-    def ends(self, permit: Permit, now: int) -> None:
-        """The answer of a request came that may have left before its budget could be known."""
-        if self.has(permit.scopes) and permit.charge.sent <= self._since[permit.scopes[0]]:
+    def ends(self, permit: Permit, now: int, has_headers: bool) -> None:
+        """The answer of a request came that may have left before its budget could be known, or that may be
+        the first to name one."""
+        if len(permit.scopes) != 1:
+            return
+        since = self._since.get(permit.scopes[0])
+        if has_headers if since is None else permit.charge.sent <= since:
             self.route(now, permit._ticket, permit.target)
 
     def route(self, now: int, ticket: int, target: object) -> None:

@@ -6,7 +6,8 @@
 //! 2. else a quota's name is its budget: a policy's with its partition key, `requests` and `tokens` of
 //!    `OpenAI` and Anthropic, `subscription-reads` of Azure, `tickets-index` of Zendesk;
 //! 3. a name that is a span (`minute`, `day`) tells windows apart and no budgets;
-//! 4. the wait of a refusal is for the budgets that are used up, or for the bucket; else for all.
+//! 4. the wait of a refusal is for the budgets that are used up, or for the bucket if Discord says so; else
+//!    for all.
 //!
 //! Answers of GitHub's secondary limit name a resource of which much is left, and mean all.
 
@@ -90,7 +91,8 @@ impl Hints {
             return None;
         }
         let (status, _) = self.said;
-        let is_marked = self.bucket.is_some() && is_one_of_several;
+        let is_own = self.scope.as_deref().is_some_and(|scope| scope == "user" || scope == "shared");
+        let is_marked = self.bucket.is_some() && is_own;
         let mut quotas = self.quotas.iter().zip(&places);
         let is_refusal_of_one = matches!(status, 403 | 429 | 503)
             && (is_marked || quotas.any(|(quota, place)| place.is_some() && quota.is_exhausted()));
@@ -99,7 +101,7 @@ impl Hints {
         let mut budgets = Vec::with_capacity(names.len());
         for (place, name) in names.into_iter().enumerate() {
             let mut part = self.part(&places, Some(place), is_refusal_of_one);
-            if is_refusal_of_one && self.bucket.is_none() && !part.quotas.iter().any(Quota::is_exhausted) {
+            if is_refusal_of_one && !is_marked && !part.quotas.iter().any(Quota::is_exhausted) {
                 part = self.part(&places, Some(place), false);
             }
             budgets.push((name, part));

@@ -8,7 +8,9 @@
 //! 3. on a 429 and a 503 a quota that does not say what is left is used up;
 //! 4. a wait of zero gives way to a reset: several servers round down to `Retry-After: 0`;
 //! 5. a 403 with a wait, or with none left, is a rate limit's refusal;
-//! 6. GitHub's secondary limit may name no wait: a 429 or 403 of it is held for a minute then. A 403 of its
+//! 6. whole seconds get one more on a refusal, since many servers cut the rest off: a reset only if it is
+//!    longer than [`SHORT_MS`], and never beyond the length of its window;
+//! 7. GitHub's secondary limit may name no wait: a 429 or 403 of it is held for a minute then. A 403 of its
 //!    other resources may be a permission that is missing.
 //!
 //! Several servers send `Retry-After` on every answer, also on a 304. Only 301, 302, 303, 307 and 308 are
@@ -17,6 +19,10 @@
 use super::{AppliesTo, Hints, Quota, value::Wait};
 use crate::scan::is;
 
+/// Many servers cut a wait in whole seconds.
+const SECOND_MS: u64 = 1000;
+/// A second more is half of such a reset, or a whole window of a second.
+const SHORT_MS: u64 = 2000;
 /// Below this a reset in whole seconds may be off by half.
 const ROUGH_MS: u64 = 10_000;
 /// What GitHub asks for where its answer does not say it (*Best practices for using the REST API*).
@@ -47,7 +53,13 @@ impl Hints {
         }
         if let Some((wait, source)) = explicit.or(reset) {
             (self.delay_ms, self.source) = (Some(wait.ms), Some(source));
-            self.is_whole = wait.is_whole && is_bad;
+            self.is_whole = wait.is_whole && is_bad && (explicit.is_some() || wait.ms > SHORT_MS);
+            // A window is over after its own length.
+            let window_ms = self.quotas.first().and_then(|quota| quota.window_ms);
+            let room = window_ms.filter(|_| explicit.is_none()).map(|window| window.saturating_sub(wait.ms));
+            self.margin_ms = if self.is_whole { room.unwrap_or(SECOND_MS).min(SECOND_MS) } else { 0 };
+            self.is_whole = self.margin_ms == SECOND_MS;
+            self.over_ms = wait.over_ms;
         } else if self.resource.as_ref().is_some_and(|resource| is_secondary(status, resource)) {
             (self.delay_ms, self.source) = (Some(SECONDARY_MS), Some("x-ratelimit-resource"));
         }
@@ -79,7 +91,7 @@ impl Hints {
                 last = Some((quota, ms));
             }
         }
-        last.map(|(quota, ms)| (Wait { ms, is_whole: quota.is_whole }, quota.family))
+        last.map(|(quota, ms)| (Wait { ms, is_whole: quota.is_whole, over_ms: quota.over_ms }, quota.family))
     }
 
     /// The governing quota: the exhausted one that resets last, else the next to reset whose rest is known.
@@ -91,7 +103,7 @@ impl Hints {
     /// the scope.
     pub fn hold_ms(&self) -> Option<u64> {
         let delay = self.delay_ms.filter(|_| self.applies_to.is_none())?;
-        Some(delay.saturating_add(if self.is_whole { 1000 } else { 0 }))
+        Some(delay.saturating_add(self.margin_ms) - self.over_ms.min(delay))
     }
 
     /// The pace that spreads what is left evenly: the slower of reset ÷ remaining and window ÷ limit. And
@@ -121,6 +133,11 @@ impl Hints {
 }
 
 impl Quota {
+    /// When more will be there, by the best clock: `reset_ms` is by the server's, which may have no fraction.
+    pub fn resets_in_ms(&self) -> Option<u64> {
+        self.reset_ms.map(|ms| ms.saturating_sub(self.over_ms))
+    }
+
     /// Whether it is used up until the reset. What completions free is not a matter of time.
     pub fn is_exhausted(&self) -> bool {
         self.remaining == Some(0) && self.unit.as_deref() != Some("concurrent-requests")

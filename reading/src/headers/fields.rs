@@ -16,11 +16,11 @@ const MOST_BYTES: usize = 16_384;
 /// Names are for people: a longer one is cut.
 const MOST_NAME: usize = 200;
 
-/// What stands in the names of fields that tell of a limit; all but the first tell of a quota. TypeScript
+/// What stands in the names of fields that tell of a limit; all but the first two tell of a quota. TypeScript
 /// looks for the same words (`js/answers/headers.ts`), so that no other field is handed over.
-pub const SAYS_SOMETHING: [&str; 9] = [
-    "retry-after", "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-", "remaining-t",
-    "burst-throttle", "token-bucket",
+pub const SAYS_SOMETHING: [&str; 10] = [
+    "retry-after", "should-retry", "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-",
+    "remaining-t", "burst-throttle", "token-bucket",
 ];
 
 /// Fields that are asked for by their whole names, and are no vendor's.
@@ -86,7 +86,7 @@ pub fn says_something(name: &[u8]) -> bool {
 }
 
 fn is_of_quota(name: &[u8]) -> bool {
-    SAYS_SOMETHING[1..].iter().any(|word| holds(name, word))
+    SAYS_SOMETHING[2..].iter().any(|word| holds(name, word))
 }
 
 /// A name for people. What is no ASCII is shown as it is.

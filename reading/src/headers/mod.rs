@@ -9,6 +9,7 @@
 //! | | `X-RateLimit-*`, `X-Rate-Limit-*`, named quotas | GitHub, Discord, `OpenAI`, Kong, Envoy, … |
 //! | | `anthropic-…`, `x-ms-…`, `X-HubSpot-…`, `x-amzn-…` | the vendors' manuals |
 //! | | `X-RateLimit-Resource`, `X-RateLimit-Bucket` | GitHub, Discord |
+//! | here | `x-should-retry` | `OpenAI`, Anthropic |
 //! | `peculiar` | what follows no family: Discogs, Etsy, Riot, Shopify, Zendesk, … | the vendors' manuals |
 //! | `date`, `value`, `structured` | what stands in them | RFC 9110 §5.6.7, ISO 8601, Go, RFC 9651 |
 //!
@@ -38,7 +39,7 @@ use self::{
     value::{Clock, Wait},
     vendors::Reading,
 };
-use crate::scan::{Scan, cut};
+use crate::scan::{Scan, cut, is};
 
 /// Some instant of this century, for years of two digits when the time is unknown: 2026.
 const THIS_CENTURY_MS: i64 = 1_795_203_840_000;
@@ -58,6 +59,8 @@ pub struct Hints {
     pub is_limit: bool,
     /// What the delay is for, if not for the whole scope.
     pub applies_to: Option<AppliesTo>,
+    /// Whether the same request is refused again: `x-should-retry: false`.
+    pub is_final: bool,
     /// On a 202: when to ask again for what is being made.
     pub poll_after_ms: Option<u64>,
     /// Rate limit fields were there, but the response came from a cache.
@@ -77,6 +80,10 @@ pub struct Hints {
     pub resource: Option<String>,
     /// The status, and the wait that was asked for by itself: what is decided anew for each budget.
     said: (u16, Option<(Wait, &'static str)>),
+    /// What a hold is longer than the delay.
+    margin_ms: u64,
+    /// What it is shorter.
+    over_ms: u64,
 }
 
 /// What a delay is for.
@@ -109,6 +116,8 @@ pub struct Quota {
     pub partition_key: Option<String>,
     /// Whether `reset_ms` is in whole seconds.
     is_whole: bool,
+    /// By how much it is too long.
+    over_ms: u64,
     family: &'static str,
 }
 
@@ -166,6 +175,7 @@ impl Hints {
         let mut explicit = None;
         if fields.have_others() {
             explicit = retry_after::read(fields, clock, context.retry_after_is_millis);
+            hints.is_final = fields.get("x-should-retry").is_some_and(|text| is(text, "false"));
             hints.resource = fields.get("x-ratelimit-resource").map(fields::name);
         }
         hints.said = (context.status, explicit);
@@ -179,7 +189,9 @@ fn server_clock(fields: &Fields, wall_ms: Option<i64>, age: u64) -> Clock {
     let century_ms = wall_ms.unwrap_or(THIS_CENTURY_MS);
     let date = fields.get("date").and_then(|date| date::parse(date, century_ms));
     let date = date.map(|date| date + age.min(MOST_AGE) as i64 * 1000);
-    Clock { century_ms, server_ms: date.or(wall_ms) }
+    // `Date` has no fraction. The wall time has, where it agrees with it.
+    let exact_ms = date.zip(wall_ms).filter(|&(date, wall)| (date..date + 1000).contains(&wall));
+    Clock { century_ms, server_ms: date.or(wall_ms), exact_ms: exact_ms.map(|(_, wall)| wall) }
 }
 
 impl AppliesTo {

@@ -4,7 +4,7 @@
 //! that is missing is unknown.
 
 use super::date;
-use crate::scan::{Scan, cut, is_letter, strip};
+use crate::scan::{Scan, cut, is, is_letter, strip};
 
 /// From here on a number of seconds is a date: 2001, or 31 years from now.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
@@ -22,6 +22,8 @@ pub(super) struct Clock {
     pub century_ms: i64,
     /// The server's now; `None` if it is unknown, and then instants have no meaning.
     pub server_ms: Option<i64>,
+    /// The same with its fraction, if that is known.
+    pub exact_ms: Option<i64>,
 }
 
 /// How long something takes from now.
@@ -30,6 +32,8 @@ pub(super) struct Wait {
     pub ms: u64,
     /// Whether the server speaks whole seconds: many cut the rest off.
     pub is_whole: bool,
+    /// By how much it is too long, as `Date` has no fraction.
+    pub over_ms: u64,
 }
 
 impl Clock {
@@ -48,9 +52,9 @@ impl Clock {
         } else if whole >= EPOCH_SECONDS {
             self.after((whole * 1000 + thousandths) as i64, number.is_whole)
         } else if is_millis {
-            Some(Wait { ms: whole + thousandths.min(1), is_whole: false })
+            Some(Wait { ms: whole + thousandths.min(1), is_whole: false, over_ms: 0 })
         } else {
-            Some(Wait { ms: whole * 1000 + thousandths, is_whole: number.is_whole })
+            Some(Wait { ms: whole * 1000 + thousandths, is_whole: number.is_whole, over_ms: 0 })
         }
     }
 
@@ -61,14 +65,14 @@ impl Clock {
         for _ in 0..MOST_WAITS {
             let Some(text) = left else { break };
             let (mut member, mut rest) = cut(text, b',');
-            if is_weekday(member.trim_ascii())
+            if is_weekday(bare(member))
                 && let Some(behind) = rest
             {
                 let date = cut(behind, b',');
                 member = text.get(..member.len() + 1 + date.0.len()).unwrap_or(member);
                 rest = date.1;
             }
-            let wait = self.wait(member, is_millis);
+            let wait = self.wait(without_unit(bare(member)), is_millis);
             latest = wait.filter(|wait| latest.is_none_or(|latest| wait.ms >= latest.ms)).or(latest);
             left = rest;
         }
@@ -77,9 +81,31 @@ impl Clock {
 
     /// The wait until an instant by the server's clock; zero for what is over.
     fn after(self, epoch_ms: i64, is_whole: bool) -> Option<Wait> {
-        let ms = epoch_ms.saturating_sub(self.server_ms?);
-        Some(Wait { ms: u64::try_from(ms).unwrap_or(0), is_whole: is_whole && epoch_ms % 1000 == 0 })
+        let until = |from| u64::try_from(epoch_ms.saturating_sub(from)).unwrap_or(0);
+        let ms = until(self.server_ms?);
+        let exact = self.exact_ms.filter(|_| epoch_ms % 1000 > 0).map_or(ms, until);
+        Some(Wait { ms, is_whole: is_whole && epoch_ms % 1000 == 0, over_ms: ms.saturating_sub(exact) })
     }
+}
+
+/// Without quotes and parameters: `"30"`, `30; reason=busy`.
+fn bare(text: &[u8]) -> &[u8] {
+    let mut text = cut(text, b';').0.trim_ascii();
+    while let Some(rest) = text.strip_prefix(b"\"") {
+        text = rest.trim_ascii_start();
+    }
+    while let Some(rest) = text.strip_suffix(b"\"") {
+        text = rest.trim_ascii_end();
+    }
+    text
+}
+
+/// `30 seconds`, `30 s`. A number is first.
+fn without_unit(text: &[u8]) -> &[u8] {
+    let (number, unit) = cut(text, b' ');
+    let unit = unit.unwrap_or_default().trim_ascii();
+    let is_unit = ["s", "sec", "secs", "second", "seconds"].iter().any(|word| is(unit, word));
+    if is_unit { number } else { text }
 }
 
 /// `Sun`, `Sunday`: what stands before the comma of a date.
@@ -122,7 +148,7 @@ fn duration(text: &[u8]) -> Option<Wait> {
         nanos = nanos.checked_add(number.whole.checked_mul(unit)?)?.checked_add(fraction)?;
         is_whole &= unit >= 1_000_000_000 && fraction == 0;
     }
-    Some(Wait { ms: nanos.div_ceil(1_000_000), is_whole }).filter(|_| !text.is_empty())
+    Some(Wait { ms: nanos.div_ceil(1_000_000), is_whole, over_ms: 0 }).filter(|_| !text.is_empty())
 }
 
 /// Go writes `µs`; `fetch` reads header bytes as Latin-1, and then it is `Âµs`. So whatever is not ASCII is a

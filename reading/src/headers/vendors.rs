@@ -182,6 +182,7 @@ impl Group<'_, '_> {
             window_ms: self.window(limit, limits, reading),
             partition_key: None,
             is_whole: reset.is_some_and(|wait| wait.is_whole),
+            over_ms: reset.map_or(0, |wait| wait.over_ms),
             family: self.family,
         })
     }
