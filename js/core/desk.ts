@@ -493,7 +493,9 @@ export class Desk {
       if (outcome !== NOTHING)
         told = this.#costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
       settled =
-        told === NO_OUTCOME ? this.#engine.settle(now, ticket) : this.#engine.settle(now, ticket, told, naming)
+        told === NO_OUTCOME
+          ? this.#engine.settle(now, ticket)
+          : this.#engine.settle(now, ticket, told, naming)
     } catch (error) {
       failure = { error }
       this.#broke(error)

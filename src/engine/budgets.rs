@@ -35,6 +35,8 @@ use crate::{
 const INSIDE: &str = "\u{a0}";
 /// The first letter of a budget's name; that of a route is its method's.
 const BUDGET: u8 = b'#';
+/// Of a host with more budgets that count, what else it names is for all.
+const MOST_BUDGETS: usize = 1000;
 /// Routes beyond these find their budgets by their own answers alone.
 const MOST_OPEN: usize = 500;
 /// Whom an answer is for, where its scope has several budgets.
@@ -140,6 +142,10 @@ impl Engine {
         for &lead in self.leads(route).unwrap_or_default().iter().take(named.len()) {
             told.budgets.push(Some(lead));
         }
+        if told.budgets.len() < named.len() {
+            told.budgets.clear();
+            told.route = None; // there are too many: for all
+        }
         let name = self.registry[route].name.clone();
         let text = split(&name).map_or("", |(_, text)| text);
         let now = self.now;
@@ -197,11 +203,13 @@ impl Engine {
         }
         self.tell_always(index, &settled);
         self.refresh(index);
-        if let Role::Budget(of) = self.registry[index].role
-            && let Some(scope) = self.known(of)
-            && self.registry[scope].family.as_ref().is_some_and(|family| family.explorers > 0)
-        {
+        let Role::Budget(of) = self.registry[index].role else { return };
+        let Some(scope) = self.known(of) else { return };
+        if self.registry[scope].family.as_ref().is_some_and(|family| family.explorers > 0) {
             self.refresh_inside(scope);
+        }
+        if !self.registry[scope].waiters.is_quiet() {
+            self.refresh(scope);
         }
     }
 
@@ -231,6 +239,10 @@ impl Engine {
         let mut family = self.registry[scope].family.take().unwrap_or_default();
         let list = if is_budget { &mut family.budgets } else { &mut family.open };
         list.retain(|&other| self.registry.knows(other));
+        if is_budget && list.len() >= MOST_BUDGETS {
+            let now = self.now;
+            list.retain(|&other| !self.registry.drop_free(other, &self.config, now));
+        }
         if is_budget || list.len() < MOST_OPEN {
             list.push(id);
         }
@@ -303,6 +315,11 @@ impl Engine {
                 None => full.truncate(full.len() - 1),
             }
         }
+        let known = self.registry.find(&full);
+        let family = self.registry[scope].family.as_deref();
+        if known.is_none() && family.is_some_and(|family| family.budgets.len() > MOST_BUDGETS) {
+            return None;
+        }
         Some(self.intern(&full))
     }
 
@@ -313,7 +330,7 @@ impl Engine {
         for name in names {
             leads.extend(self.budget(scope, name, Some(route)));
         }
-        if leads.is_empty() {
+        if names.is_empty() {
             leads.extend(self.budget(scope, "", Some(route)));
         }
         let before = self.scopes_by(scope, route);

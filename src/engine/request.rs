@@ -54,7 +54,7 @@ impl Engine {
         let mut who = None;
         self.check_costs(&scopes, &costs)?;
         for (position, &index) in scopes.iter().enumerate() {
-            let verdict = self.verdict(now, index, costs.of(position));
+            let verdict = self.verdict(now, index, costs.of(position), scopes.len() == 1);
             if verdict > strictest {
                 strictest = verdict;
                 who = Some(self.registry.id(index));

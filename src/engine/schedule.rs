@@ -60,9 +60,10 @@ impl Engine {
     pub(super) fn ask(&self, lane: u32) -> (Verdict, u32) {
         let rank = self.queue.rank(lane);
         let mut strictest = (Verdict::Go, NONE);
-        for (position, &scope) in self.queue.lane_at(lane).scopes.iter().enumerate() {
+        let scopes = &self.queue.lane_at(lane).scopes;
+        for (position, &scope) in scopes.iter().enumerate() {
             let cost = self.reserved(scope, rank, self.queue.head_cost(lane, position));
-            let verdict = self.verdict(self.now, scope, cost);
+            let verdict = self.verdict(self.now, scope, cost, scopes.len() == 1);
             if verdict > strictest.0 {
                 strictest = (verdict, scope);
             }
@@ -106,7 +107,10 @@ impl Engine {
     pub(super) fn leave_at_once(&mut self, scopes: &[u32], costs: &Costs) -> bool {
         let now = self.now;
         let costs_of = scopes.iter().enumerate().map(|(position, &scope)| (scope, costs.of(position)));
-        if !costs_of.clone().all(|(scope, cost)| self.verdict(now, scope, cost) == Verdict::Go) {
+        if !costs_of
+            .clone()
+            .all(|(scope, cost)| self.verdict(now, scope, cost, scopes.len() == 1) == Verdict::Go)
+        {
             return false;
         }
         self.registry.next_turn();
@@ -119,7 +123,7 @@ impl Engine {
     /// The same for one scope, the usual case.
     #[inline]
     pub(super) fn leave_one_at_once(&mut self, scope: u32, cost: Cost) -> bool {
-        let is_open = matches!(self.verdict(self.now, scope, cost), Verdict::Go);
+        let is_open = matches!(self.verdict(self.now, scope, cost, true), Verdict::Go);
         if is_open {
             self.registry.next_turn();
             self.depart_at_once(scope, cost);
@@ -305,7 +309,8 @@ impl Engine {
 
     /// One scope's verdict on a lane's head.
     fn verdict_at(&self, scope: u32, lane: u32) -> Verdict {
-        self.verdict(self.now, scope, self.queue.head_cost_at(lane, scope))
+        let is_alone = self.queue.lane_at(lane).scopes.len() == 1;
+        self.verdict(self.now, scope, self.queue.head_cost_at(lane, scope), is_alone)
     }
 
     fn set_timer(&mut self, scope: u32, at: Option<Instant>) {

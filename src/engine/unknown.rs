@@ -6,7 +6,8 @@
 //! 2. one leaves once every budget has room for it and for its share of those on their way. [`PATIENCE`]
 //!    without news ends that;
 //! 3. while a budget is used up, one of them is on its way at a time. If it is refused, and no budget is
-//!    there again before, the next waits for [`PATIENCE`].
+//!    there again before, the next waits for [`PATIENCE`];
+//! 4. one that says no route waits for all.
 
 use super::Engine;
 use crate::{
@@ -23,14 +24,26 @@ const KEPT: u32 = 2;
 pub(super) const PATIENCE: Span = Span::from_micros(5_000_000);
 
 impl Engine {
-    /// What one scope says to a request of this cost (rule 2 of `budgets`, and those above).
+    /// What one scope says to a request of this cost (rule 2 of `budgets`, and those above). `is_alone`: the
+    /// request has no other.
     #[inline]
-    pub(super) fn verdict(&self, now: Instant, scope: u32, cost: Cost) -> Verdict {
+    pub(super) fn verdict(&self, now: Instant, scope: u32, cost: Cost, is_alone: bool) -> Verdict {
         let entry = &self.registry[scope];
         match entry.role {
+            Role::Plain if is_alone && self.has_budgets => self.verdict_alone(now, entry, cost),
             Role::Plain => entry.scope.verdict(now, cost),
             _ => self.verdict_inside(now, entry, cost),
         }
+    }
+
+    #[cold]
+    fn verdict_alone(&self, now: Instant, entry: &Entry, cost: Cost) -> Verdict {
+        let verdict = entry.scope.verdict(now, cost);
+        let Some(family) = entry.family.as_deref().filter(|family| family.is_split) else { return verdict };
+        let used_up = family.budgets.iter().filter_map(|&budget| {
+            self.registry[self.known(budget)?].scope.told_next(now, cost) // 4
+        });
+        verdict.and_not_before(now, used_up.max(), Reason::Quota)
     }
 
     #[cold]

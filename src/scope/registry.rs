@@ -263,12 +263,32 @@ impl Registry {
                 continue;
             }
             self.mark_used(index);
-            if self[index].scope.is_free(now) && !self.is_kept(index, config) {
+            if self.is_free(index, now) && !self.is_kept(index, config) {
                 self.forget(index);
             } else {
                 self.push_idle(index, is_asleep);
             }
         }
+    }
+
+    /// Whether it owes no wait, and no budget of its server does.
+    fn is_free(&self, index: u32, now: Instant) -> bool {
+        let entry = &self[index];
+        let holds = |&budget: &ScopeId| self.get(budget).is_some_and(|of| !of.scope.is_free(now));
+        entry.scope.is_free(now)
+            && !entry.family.as_ref().is_some_and(|family| family.budgets.iter().any(holds))
+    }
+
+    /// Forgets a scope that is idle and owes no wait. Whether it is gone.
+    pub fn drop_free(&mut self, id: ScopeId, config: &Config, now: Instant) -> bool {
+        let Some(entry) = self.get(id) else { return true };
+        let index = id.0.index;
+        let may_go = entry.idle.is_some() && entry.scope.is_free(now) && !self.is_kept(index, config);
+        if may_go {
+            self.mark_used(index);
+            self.forget(index);
+        }
+        may_go
     }
 
     /// Whether the program needs this very scope, or configured it at run time.

@@ -97,7 +97,7 @@ test('the answer that first names a budget holds its own URL', async () => {
     sent.push(clock.now())
     return new Response(null, sent.length > 1 ? {} : { status: 429, headers })
   }
-  const throttle = new AutoThrottle({ clock, fetch, retry: { limit: 0 }, defaults: { delay: 0 } })
+  const throttle = createThrottle({ clock, fetch, defaults: { delay: 0 } })
   await throttle.fetch('https://api.example/a')
   const rest = Promise.all([0, 1, 2].map(() => throttle.fetch('https://api.example/a')))
   await clock.advance(5900)

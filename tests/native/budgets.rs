@@ -311,6 +311,16 @@ fn routes_outlive_the_process() {
         "both at once: it is known"
     );
     assert_eq!(next.budgets(1.0), [("core".into(), Some(48.0)), ("search".into(), Some(0.0))]);
+    // A driver that has not yet heard of the budgets names no route.
+    let mut silent = Rig::new();
+    silent.boundary.restore(rig.boundary.snapshot(1000.0, 1.8e12), 0.0, 1.8e12 + 10_000.0).unwrap();
+    silent.scope = silent.boundary.scope("api.example");
+    let at_once = silent.boundary.send_at_once(0.0, silent.scope, 1.0, 0.0);
+    assert!(at_once.is_nan() || at_once < 0.0, "{at_once}");
+    let ticket = silent.boundary.submit(0.0, silent.scope, 1.0, 0.0, 0.0);
+    assert_ne!(silent.boundary.poll(1.0), ticket);
+    silent.boundary.route(2.0, ticket, "GET", "https://api.example/user");
+    assert_eq!(silent.boundary.poll(2.0), ticket);
 }
 
 /// Requests with a cost of zero, cancelled, retried and with a delay of their own keep the books right.
@@ -495,4 +505,40 @@ fn no_request_leaves_before_its_own_answer_said() {
             }
         }
     }
+}
+
+/// A used-up budget outlives any number of scopes that come after it.
+#[test]
+fn what_holds_is_not_forgotten_beyond_the_most_scopes() {
+    let options = r#"{ "seed": 1, "maxScopes": 50, "defaults": { "concurrency": 8, "delay": 0 } }"#;
+    let mut rig = Rig::new();
+    rig.boundary = Boundary::new(json(options)).unwrap();
+    rig.scope = rig.boundary.intern("api.example");
+    rig.ask(0.0, &["/search/a"]);
+    rig.answer(10.0, "/search/a", 429.0, &[SEARCH, "retry-after: 3600\n"].concat());
+    for n in 0..1000 {
+        let now = 20.0 + f64::from(n);
+        let other = rig.boundary.intern(&format!("h{n}.example"));
+        let ticket = rig.boundary.send_at_once(now, other, 1.0, 0.0);
+        rig.boundary.settle(now, ticket, &Outcome::new(200.0, 10.0, f64::NAN, 0));
+    }
+    rig.scope = rig.boundary.intern("api.example");
+    assert!(rig.ask(5000.0, &["/search/a"; 10]).is_empty());
+}
+
+/// A host that names budgets without end.
+#[test]
+fn budgets_without_end_are_bounded() {
+    let mut rig = Rig::new();
+    for n in 0..4000 {
+        let (now, path) = (f64::from(n) * 10.0, format!("/word{}/list", n % 7));
+        if rig.ask(now, &[&path]).is_empty() {
+            break;
+        }
+        let name = format!("x-ratelimit-resource: r{n}\n");
+        let lines = format!("{name}x-ratelimit-remaining: 9\nx-ratelimit-reset: 3600\n");
+        rig.answer(now + 5.0, &path, 200.0, &lines);
+    }
+    assert!(rig.budgets(40_000.0).len() <= 1001, "{}", rig.budgets(40_000.0).len());
+    assert!(rig.boundary.scopes() < 1100.0);
 }
