@@ -17,6 +17,7 @@ const MOST_DURATION_BYTES: usize = 32;
 
 /// How instants are read.
 #[derive(Clone, Copy)]
+#[allow(clippy::struct_field_names, reason = "each says its unit")]
 pub(super) struct Clock {
     /// Decides the century of a two-digit year.
     pub century_ms: i64,
