@@ -214,7 +214,7 @@ impl<'a> Outcome<'a> {
         let is_named_only = self.has(flags::NAMED_ONLY);
         let is_bad = |&[_, is_ignored, bad, _, left, _, cost]: &[f64; STRIDE]| {
             let is_named = is_named_only && bad.is_nan() && cost.is_nan() && left.is_nan();
-            bad > 0.0 || (is_named && !(is_ignored > 0.0))
+            bad > 0.0 || (is_named && (is_ignored <= 0.0 || is_ignored.is_nan()))
         };
         self.has(flags::BAD) || self.scopes.as_chunks().0.iter().any(is_bad)
     }

@@ -319,7 +319,7 @@ describe('answers that a function keeps to itself', () => {
   })
 
   test('a scope that is told nothing twenty times in a row says so, once', async () => {
-    const silent = ['unheard a.example']
+    const silent = ['no-status a.example']
     const cases: [unknown, (permit: Permit) => unknown][] = [
       [silent, () => 'a string'],
       [silent, () => Promise.reject(new Error('HTTP 429'))],

@@ -2,6 +2,8 @@
 //! is refused, and what is left of one budget is sent whatever is used up beside it. Then, call by call, what
 //! else a server may do: a budget that changes, names that go, a server that says one name only.
 
+use std::fmt::Write as _;
+
 use std::collections::BTreeMap;
 
 use autothrottle::{
@@ -491,7 +493,7 @@ fn no_request_leaves_before_its_own_answer_said() {
                     .replace("ISO", "2027-01-15T08:00:30Z")
                     .replace("NAME", ["one", "two"][pick(2) as usize]);
                 if pick(2) == 0 {
-                    lines += &format!("retry-after: {}\n", pick(20));
+                    let _ = writeln!(lines, "retry-after: {}", pick(20));
                 }
                 now += 5.0;
                 let wall_ms = Some(1_800_000_000_000 + now as i64);

@@ -123,5 +123,7 @@ fn strangers_share_a_limit() {
         let newcomer = newcomer.map_or("never".into(), |seconds| format!("{seconds} s"));
         format!("| {policy} | {name} | {clients} | {jain:.2} | {:.2} % | {newcomer} |", 100.0 * refused)
     });
-    lines.iter().for_each(|line| println!("{line}"));
+    for line in &lines {
+        println!("{line}");
+    }
 }

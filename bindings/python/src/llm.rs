@@ -77,6 +77,7 @@ pub fn llm_refusal(
 /// What a request asks: vendor, model, characters, bytes, tokens, bound, whether it is not counted whole, and
 /// texts that the user counts.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "Python gives each by its place")]
 pub fn llm_asked<'py>(
     py: Python<'py>,
     host: &str,

@@ -154,7 +154,9 @@ class BaseThrottle:
         outcome = self._crawl_delay(name, delay)
         if asked is not None and asked > most and outcome == "applied":
             wish = f"robots.txt of {name} asks for {asked / NANOS:g} s between requests"
-            self._desk.warn("hold-cut", f"{wish}; max_delay makes it {most / NANOS:g}", name, f"hold-cut {name}")
+            self._desk.warn(
+                "hold-cut", f"{wish}; max_delay makes it {most / NANOS:g}", name, f"hold-cut {name}"
+            )
         if outcome == "overruled" and delay is not None:
             wish = f"robots.txt of {name} asks for one request at a time, {delay / NANOS:g} s apart"
             silence = "the scope keeps its own settings (ignore_robots_txt=True silences this)"

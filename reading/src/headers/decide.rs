@@ -21,7 +21,7 @@ use crate::scan::is;
 
 /// Many servers cut a wait in whole seconds.
 const SECOND_MS: u64 = 1000;
-/// A second more is half of such a reset, or a whole window of a second.
+/// A second more is half of a reset of two seconds, or a whole window of one second.
 const SHORT_MS: u64 = 2000;
 /// Below this a reset in whole seconds may be off by half.
 const ROUGH_MS: u64 = 10_000;
