@@ -85,8 +85,8 @@ test('it is small to install: files, bytes as they lie there, bytes on the way',
   )
   t.diagnostic(`${files.length} files, ${unpackedSize} bytes, ${size} packed`)
   assert.ok(files.length <= 150, `${files.length} files`)
-  assert.ok(unpackedSize <= 2_482_000, `${unpackedSize} bytes`)
-  assert.ok(size <= 1_099_900, `${size} bytes packed`)
+  assert.ok(unpackedSize <= 2_620_000, `${unpackedSize} bytes`)
+  assert.ok(size <= 1_185_000, `${size} bytes packed`)
   const hashes = files
     .filter(({ size }) => size > 200)
     .map(({ path }) => [
@@ -161,7 +161,7 @@ for (const condition of ['workerd', 'edge-light']) {
     const script = gzipSync(outputFiles[0].contents, { level: 9 }).length
     const module = gzipSync(readFileSync(join(installed, 'pkg/autothrottle_bg.wasm')), { level: 9 }).length
     t.diagnostic(`${script} bytes of JavaScript and ${module} of WebAssembly, gzipped`)
-    assert.ok(script < 34_250, `${script} bytes of JavaScript`)
+    assert.ok(script < 36_200, `${script} bytes of JavaScript`)
   })
 }
 

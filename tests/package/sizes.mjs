@@ -30,11 +30,11 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 144_700,
-  'autothrottle/slim': 30_950,
-  'autothrottle/engine': 117_200,
-  'autothrottle/undici': 141_300,
-  'autothrottle/simulate': 117_300,
+  autothrottle: 149_600,
+  'autothrottle/slim': 32_400,
+  'autothrottle/engine': 120_600,
+  'autothrottle/undici': 146_100,
+  'autothrottle/simulate': 120_300,
 }
 
 /**
@@ -42,8 +42,8 @@ export const BUDGETS = {
  * `redis` and `local` are a module of their own; that of Workers is a file.
  */
 export const OVER_MAIN = {
-  redis: 183_000,
-  local: 183_000,
+  redis: 189_200,
+  local: 189_200,
   'durable-object': 7_000,
   axios: 1_700,
   crawlee: 1_500,
@@ -56,7 +56,7 @@ export const OVER_MAIN = {
   presets: 2_600,
   opentelemetry: 1_000,
   domains: 300,
-  robots: 500,
+  robots: 800,
 }
 
 /** The most that `redis` and `local` add without that module. */
@@ -76,7 +76,7 @@ export async function sizeOverMain(entry, dist) {
 }
 
 /** The most that the module of `autothrottle/slim` may weigh in bytes, by brotli as a server sends it. */
-export const SLIM_MODULE_BUDGET = 96_500
+export const SLIM_MODULE_BUDGET = 99_000
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
-export const COMPONENT_BUDGET = 138_500
+export const COMPONENT_BUDGET = 141_600

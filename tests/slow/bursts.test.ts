@@ -43,7 +43,7 @@ function typed(dice: Dice): Typed {
     [{ defaults: { ...plain, autothrottle: true, delay: windowMs } }, 1, windowMs],
   ]
   const [options, most, span] = kinds[dice.below(kinds.length)]!
-  return { options: { ...options, concurrency: 100, backoff: false }, most, windowMs: span, slots }
+  return { options: { ...options, maxInFlight: 100, backoff: false }, most, windowMs: span, slots }
 }
 
 /** What happens to the clock between two looks. */

@@ -91,14 +91,10 @@ impl Clock {
 
 /// Without quotes and parameters: `"30"`, `30; reason=busy`.
 fn bare(text: &[u8]) -> &[u8] {
-    let mut text = cut(text, b';').0.trim_ascii();
-    while let Some(rest) = text.strip_prefix(b"\"") {
-        text = rest.trim_ascii_start();
-    }
-    while let Some(rest) = text.strip_suffix(b"\"") {
-        text = rest.trim_ascii_end();
-    }
-    text
+    let text = cut(text, b';').0.trim_ascii();
+    // A date has a comma, so its quotes may stand in two members.
+    let text = text.strip_prefix(b"\"").unwrap_or(text);
+    text.strip_suffix(b"\"").unwrap_or(text).trim_ascii()
 }
 
 /// `30 seconds`, `30 s`. A number is first.
