@@ -1,6 +1,7 @@
 //! What of `retry` the engine reads: after what a request is sent again, and how long a wait it takes.
 //!
-//! `limit`, `methods` and `when` are checked here and left to the driver, which has the request and its answer.
+//! `limit`, `methods` and `when` are checked here and left to the driver, which has the request and its
+//! answer.
 
 use super::{
     reader::{Fields, Problems},
