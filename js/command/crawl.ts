@@ -6,7 +6,7 @@
 import type { ThrottleOptions } from 'autothrottle'
 import { asUtf8 } from '../scopes/names.js'
 import type { Job } from './journal.js'
-import { readingOf, urlIn } from './links.js'
+import { readingOf, sitemapsIn, urlIn } from './links.js'
 import { perform } from './perform.js'
 import type { Reader, Run, Task } from './run.js'
 import { type Filter, filterOf, settingsOf, UsageError, urlOf } from './settings.js'
@@ -102,7 +102,7 @@ class Crawl implements Task {
     } catch {
       // Who has no robots.txt may have a sitemap.
     }
-    const named = [...text.matchAll(/^[ \t]*sitemap:[ \t]*(\S+)/gim)].map(([, url]) => url!)
+    const named = sitemapsIn(text)
     const urls = named.length > 0 ? named : [`${origin}/sitemap.xml`]
     run.add(
       this.#wanted(

@@ -70,6 +70,10 @@ class Sitemap implements Reading {
   }
 }
 
+/** The sitemaps that a robots.txt names. */
+export const sitemapsIn = (robots: string): string[] =>
+  [...robots.matchAll(/^[ \t]*sitemap:[ \t]*(\S+)/gim)].map(([, place]) => place!)
+
 function unpacked(body: Buffer): string {
   try {
     const isPacked = body[0] === 0x1f && body[1] === 0x8b

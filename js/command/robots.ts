@@ -3,6 +3,7 @@ import { createThrottle } from 'autothrottle'
 import { parseRobots } from 'autothrottle/engine'
 import { rules } from '../robots.js'
 import { codeOf } from './failures.js'
+import { sitemapsIn } from './links.js'
 import { fetchOf } from './network.js'
 import { networkOf, number, UsageError, urlOf } from './settings.js'
 import { json, print } from './terminal.js'
@@ -42,7 +43,7 @@ export async function robots([host, ...paths]: readonly string[], values: Values
     status: response.status,
     userAgent,
     crawlDelayMs: isThere ? (parseRobots(text, userAgent)?.crawlDelayMs ?? null) : null,
-    sitemaps: isThere ? [...text.matchAll(/^[ \t]*sitemap:[ \t]*(\S+)/gim)].map(([, place]) => place) : [],
+    sitemaps: isThere ? sitemapsIn(text) : [],
     paths: Object.fromEntries(asked.map((path) => [path, isAllowed(path)])),
   }
   if (values.json === true) print(`${json(answer)}\n`)
@@ -55,7 +56,7 @@ function inWords(answer: {
   status: number
   userAgent: string
   crawlDelayMs: number | null
-  sitemaps: (string | undefined)[]
+  sitemaps: string[]
   paths: Record<string, boolean>
 }): string {
   const { url, status, userAgent, crawlDelayMs, sitemaps, paths } = answer

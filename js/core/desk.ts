@@ -479,19 +479,19 @@ export class Desk {
     const now = this.clock.now()
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
     this.#notices.watch()
-    // What left before its budget could be known; and the answer that may be the first to name one.
-    let naming: (() => void) | undefined
-    if (permit.scopes.length === 1) {
-      const since = this.#budgeted.get(permit.scopes[0]!)
-      if (since === undefined) naming = () => this.#route(permit)
-      else if (permit.sentAt <= since) this.#route(permit)
-    }
+    // What left before its budget could be known.
+    const isAlone = permit.scopes.length === 1
+    const since = isAlone ? this.#budgeted.get(permit.scopes[0]!) : undefined
+    if (since !== undefined && permit.sentAt <= since) this.#route(permit)
     let told = NO_OUTCOME
     let settled: Settled
     let failure: { error: unknown } | undefined
     try {
       if (outcome !== NOTHING)
         told = this.#costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
+      // An answer with header fields may be the first to name a budget.
+      const mayName = isAlone && since === undefined && told.headers !== undefined
+      const naming = mayName ? () => this.#route(permit) : undefined
       settled =
         told === NO_OUTCOME
           ? this.#engine.settle(now, ticket)

@@ -135,7 +135,8 @@ export class Nesting {
       const isSame = names.every((name, index) => {
         const at = permit.scopes.indexOf(name)
         const taken = typeof permit.cost === 'number' ? permit.cost : permit.cost[at]
-        return at >= 0 && (costs === undefined && cost === 1 ? true : (costs?.[index] ?? cost) === taken)
+        const isUnsaid = costs === undefined && cost === 1
+        return at >= 0 && (isUnsaid || (costs?.[index] ?? cost) === taken)
       })
       if (isSame) return permit
     }

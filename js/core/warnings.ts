@@ -1,4 +1,5 @@
 /** Warnings: the event `warning` if it has a listener, else one line on the console. Each comes once. */
+import { oneLine } from '../base/text.js'
 import { urlTextOf } from '../scopes/names.js'
 import type { Outcome } from '../wasm/engine.js'
 import { type Ears, eventOf, type ThrottleEvents, type WarningEvent } from './events.js'
@@ -6,12 +7,6 @@ import type { Permit } from './permit.js'
 
 /** More scopes than this with a warning each are forgotten, and may be told again. */
 const MOST_KNOWN = 10_000
-
-/** A scope's name is any text: it neither begins another line nor commands the terminal. */
-function oneLine(message: string): string {
-  const controls = /[\p{Cc}\p{Cf}\u2028\u2029]/gu
-  return message.replaceAll(controls, (found) => `\\u${found.codePointAt(0)!.toString(16).padStart(4, '0')}`)
-}
 
 export class Warnings {
   readonly #ears: Ears
@@ -37,6 +32,7 @@ export class Warnings {
   /** Tells it, for callers that take care of the once. */
   tell(code: WarningEvent['code'], message: string, scope?: string): void {
     if (this.#ears.warning.isHeard) this.#tell(eventOf('warning', { code, message, scope }))
+    // A scope's name is any text: it neither begins another line nor commands the terminal.
     else if (this.#isPrinted) console.warn(`autothrottle: ${oneLine(message)} (${code})`)
   }
 }

@@ -78,7 +78,8 @@ impl Engine {
         }
     }
 
-    fn is_split(&self, scope: u32) -> bool {
+    /// Whether a scope is known to have several budgets.
+    pub(super) fn is_split(&self, scope: u32) -> bool {
         self.registry[scope].family.as_ref().is_some_and(|family| family.is_split)
     }
 

@@ -104,7 +104,7 @@ impl Engine {
     #[cold]
     fn count_unknown_of_each(&mut self, scopes: &[u32], leaves: bool) {
         for &scope in scopes {
-            if self.registry[scope].family.as_ref().is_some_and(|family| family.is_split) {
+            if self.is_split(scope) {
                 self.count_unknown_of(scope, scopes, leaves);
             }
         }

@@ -316,7 +316,9 @@ def check_driver_options(options: Mapping[str, object]) -> None:
     :raises ConfigError: listing every problem.
     """
 
-def is_for_good(why: str) -> bool: ...
+def is_for_good(why: str) -> bool:
+    """Whether a failure of a group's store will not heal by itself: rights, keys, passwords."""
+
 def nearest_name(typed: str, known: Sequence[str]) -> str | None:
     """The name that was meant by one that is not known, if one is near enough."""
 
