@@ -84,8 +84,7 @@ const OF_THE_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host']
 /**
  * An adapter that makes every request wait for `throttle`, and tells it every answer.
  *
- * A single request says more in `throttle`, beside axios' own options: priority, cost, scopes, timeout of
- * the wait.
+ * A single request says more in `throttle`, beside axios' own options: priority, cost, scopes, `maxWait`.
  *
  * @param axios axios' default export: its adapter sends.
  */

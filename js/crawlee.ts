@@ -162,7 +162,7 @@ class Navigation {
   ): Promise<void> {
     this.#own = own
     try {
-      this.#permit = await enter(throttle, context.request, { timeout: maxWait, ...own }, this.#over.signal)
+      this.#permit = await enter(throttle, context.request, { maxWait, ...own }, this.#over.signal)
     } catch (error) {
       if ((error as { code?: unknown } | null)?.code !== 'ERR_TIMEOUT') throw error
       throw new WaitedTooLong(maxWait, context, error)

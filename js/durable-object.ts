@@ -181,7 +181,7 @@ export class ObjectThrottle {
   /** As `throttle.fetch`. @throws {WaitTooLongError} instead of waiting for longer than `maxWait`. */
   async fetch(input: RequestInfo | URL, init?: ThrottledRequestInit): Promise<Response> {
     const throttle = await this.#throttle()
-    const request = { timeout: this.#maxWait, ...init?.throttle }
+    const request = { maxWait: this.#maxWait, ...init?.throttle }
     const target = request.scopes === undefined ? input : { scopes: request.scopes }
     return this.#inTime(throttle, target, throttle.fetch(input, { ...init, throttle: request }))
   }
@@ -189,13 +189,13 @@ export class ObjectThrottle {
   /** As `throttle.run`. @throws {WaitTooLongError} instead of waiting for longer than `maxWait`. */
   async run<T>(target: Target, fn: (permit: Permit) => T | PromiseLike<T>, options?: RunOptions): Promise<T> {
     const throttle = await this.#throttle()
-    return this.#inTime(throttle, target, throttle.run(target, fn, { timeout: this.#maxWait, ...options }))
+    return this.#inTime(throttle, target, throttle.run(target, fn, { maxWait: this.#maxWait, ...options }))
   }
 
   /** As `throttle.acquire`. @throws {WaitTooLongError} instead of waiting for longer than `maxWait`. */
   async acquire(target: Target, options?: RequestOptions): Promise<Permit> {
     const throttle = await this.#throttle()
-    return this.#inTime(throttle, target, throttle.acquire(target, { timeout: this.#maxWait, ...options }))
+    return this.#inTime(throttle, target, throttle.acquire(target, { maxWait: this.#maxWait, ...options }))
   }
 
   /** Of all Workers together: the object itself is asked. */

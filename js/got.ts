@@ -59,7 +59,7 @@ export type GotHandler = (options: any, next: (options: any) => any) => any
 /**
  * A handler that makes every request of a got instance wait for `throttle`, and tells it every answer.
  *
- * A single request says more in `context.throttle`: priority, cost, scopes, timeout of the wait.
+ * A single request says more in `context.throttle`: priority, cost, scopes, `maxWait`.
  */
 export function throttleHandler(throttle: Throttle): GotHandler {
   checkThrottle(throttle, 'throttleHandler')

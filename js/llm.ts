@@ -96,8 +96,7 @@ export type LlmMiddleware = (<R extends MiddlewareRequest>(
 ) => Promise<Response>) & { stats(): LlmStats }
 
 /**
- * A `fetch` for the clients of language models. `init.throttle` may have a `priority`, and a `timeout` of the
- * wait.
+ * A `fetch` for the clients of language models. `init.throttle` may have a `priority`, and a `maxWait`.
  *
  * @throws {ConfigError} listing every problem of the options.
  */

@@ -52,7 +52,7 @@ export interface PageRequest {
 export interface PageOptions {
   /** The kinds of requests that wait. Default: `document`, `xhr` and `fetch`. */
   resourceTypes?: readonly ResourceType[]
-  /** What a single request says: priority, cost, scopes, timeout of the wait; `false`: it does not wait. */
+  /** What a single request says: priority, cost, scopes, `maxWait`; `false`: it does not wait. */
   request?: (request: PageRequest) => ClientRequestOptions | false | undefined
 }
 

@@ -93,10 +93,10 @@ export class QueueFullError extends ThrottleError {
   }
 }
 
-/** The request waited as long as its `timeout` allows, or was not answered within its `requestTimeout`. */
+/** The request waited as long as its `maxWait` allows, or was not answered within its `requestTimeout`. */
 export class TimeoutError extends ThrottleError {
   declare readonly code: 'ERR_TIMEOUT'
-  /** Whether it was sent: then its `requestTimeout` has ended it, else its `timeout`. */
+  /** Whether it was sent: then its `requestTimeout` has ended it, else its `maxWait`. */
   readonly isSent: boolean
 
   /** `heldMs`: a hold keeps it for so long, which is known before it waits. */
@@ -107,8 +107,8 @@ export class TimeoutError extends ThrottleError {
       isSent
         ? `the request was not answered within ${timeout} ms, its requestTimeout`
         : heldMs === undefined
-          ? `the request waited ${timeout} ms for permission, as long as its timeout allows`
-          : `the request would be held for ${held} ms, longer than its timeout (${timeout} ms) allows`,
+          ? `the request waited ${timeout} ms for permission, as long as its maxWait allows`
+          : `the request would be held for ${held} ms, longer than its maxWait, ${timeout} ms`,
     )
     this.isSent = isSent
   }

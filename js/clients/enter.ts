@@ -11,7 +11,7 @@ import type { Throttle } from '../throttle/throttle.js'
 
 /**
  * What a single request may say, in the place that its client has for options: priority, cost, scopes,
- * timeout of the wait. How long an answer may take is for the client's own timeout to say.
+ * `maxWait`. How long an answer may take is for the client's own timeout to say.
  */
 export type ClientRequestOptions = Omit<FetchOptions, 'requestTimeout'>
 

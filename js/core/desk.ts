@@ -168,7 +168,7 @@ export class Desk {
     }
     // If the engine has forgotten the scope, `#stay` makes it anew; a look at it must not find it gone.
     const known =
-      typeof scopes === 'string' && wait.timeout === undefined ? this.handles.last(scopes) : undefined
+      typeof scopes === 'string' && wait.maxWait === undefined ? this.handles.last(scopes) : undefined
     const { names, costs } = known ? { names: known.names, costs: undefined } : namedScopes(scopes)
     const handles = known?.handles ?? this.handles.all(names)
     const options = { priority, cost: costs ?? cost, delay }
@@ -281,11 +281,11 @@ export class Desk {
 
   /**
    * The same where a hook or robots.txt says the scopes: the throttle is not idle until the request is handed
-   * in. Its signal, its `timeout` and `close` end this wait as they end the one for permission.
+   * in. Its signal, its `maxWait` and `close` end this wait as they end the one for permission.
    */
   later(scopes: Promise<Scopes>, target: Target, wait: Wait): Promise<Permit> {
-    const { signal, timeout } = wait
-    const since = wait.since ?? (timeout === undefined ? 0 : this.clock.now())
+    const { signal, maxWait } = wait
+    const since = wait.since ?? (maxWait === undefined ? 0 : this.clock.now())
     const known = { ...wait, since, inside: wait.inside ?? this.nesting.where() }
     return new Promise((resolve, reject) => {
       let alarm: Alarm | undefined
@@ -311,15 +311,15 @@ export class Desk {
       if (this.closed) throw this.closed
       this.entering.add(entering)
       this.driver.aborts.add(signal, entering)
-      if (timeout !== undefined)
-        alarm = this.driver.alarm(this.#left(known)!, () => entering.abort(new TimeoutError(timeout)))
+      if (maxWait !== undefined)
+        alarm = this.driver.alarm(this.#left(known)!, () => entering.abort(new TimeoutError(maxWait)))
     })
   }
 
-  /** How much of its timeout is left. */
-  #left({ timeout, since }: Wait): number | undefined {
-    if (timeout === undefined || since === undefined) return timeout
-    return Math.max(0, timeout - (this.clock.now() - since))
+  /** How much of its `maxWait` is left. */
+  #left({ maxWait, since }: Wait): number | undefined {
+    if (maxWait === undefined || since === undefined) return maxWait
+    return Math.max(0, maxWait - (this.clock.now() - since))
   }
 
   /** A request that follows redirects is not over between two hops: the throttle is not idle. */
@@ -433,7 +433,7 @@ export class Desk {
     if (left !== undefined) {
       const { at, reason } = this.#engine.peek(now, handles, options)
       // With a hold that is longer it is known to be in vain.
-      if (reason === 'hold' && at - now > left) throw new TimeoutError(wait.timeout!, false, at - now)
+      if (reason === 'hold' && at - now > left) throw new TimeoutError(wait.maxWait!, false, at - now)
     }
     const ticket = this.#asked(names, handles, (known) => this.#engine.submit(now, known, options))
     const isBudgeted = this.#isBudgeted(names)
@@ -458,7 +458,7 @@ export class Desk {
     before?: Permit,
   ): Waiting {
     const made = new Waiting(this, ticket, scopes, cost, target, wait, rank, before, inside)
-    this.driver.add(made, this.#left(wait), wait.timeout)
+    this.driver.add(made, this.#left(wait), wait.maxWait)
     return made
   }
 

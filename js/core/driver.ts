@@ -132,12 +132,12 @@ export class Driver implements Requests {
     return [...this.#waiting.values()].filter(({ scopes: [first, other] }) => first === scope && !other)
   }
 
-  /** Keeps who waits for its ticket; `begin` follows. `allowed`: the timeout as it was typed. */
-  add(waiting: Waiter, timeout: number | undefined, allowed = timeout): void {
+  /** Keeps who waits for its ticket; `begin` follows. `allowed`: its `maxWait` as it was typed. */
+  add(waiting: Waiter, maxWait: number | undefined, allowed = maxWait): void {
     this.#waiting.set(place(waiting.ticket), waiting)
     this.aborts.add(waiting.signal, waiting)
-    if (timeout !== undefined)
-      waiting.alarm = this.alarm(timeout, () => this.end(waiting, new TimeoutError(allowed!)))
+    if (maxWait !== undefined)
+      waiting.alarm = this.alarm(maxWait, () => this.end(waiting, new TimeoutError(allowed!)))
   }
 
   /** Asks for everybody, and sees to it that it is asked again for this one. */

@@ -61,8 +61,8 @@ export interface Wait {
   readonly priority?: number | undefined
   readonly cost?: number | undefined
   readonly delay?: number | undefined
-  readonly timeout?: number | undefined
-  /** When it came in, where a part of its timeout may be over. */
+  readonly maxWait?: number | undefined
+  /** When it came in, where a part of its `maxWait` may be over. */
   readonly since?: number | undefined
   /** The function that it is called in, where that is known. */
   readonly inside?: Inside

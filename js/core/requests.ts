@@ -29,7 +29,7 @@ export interface RequestOptions {
    * it gives up): switch it off (`timeout: false` in ky) and use `requestTimeout`, which counts from the
    * send.
    */
-  timeout?: number
+  maxWait?: number
   /** The request's own delay in milliseconds, default 0. Scrapy's draft: `throttling_delay`. */
   delay?: number
 }
@@ -69,16 +69,17 @@ export interface ThrottledRequestInit extends RequestInit {
 
 /** Of a request without options. */
 export const NO_OPTIONS: RunOptions & FetchOptions = {}
-export const REQUEST_KEYS = ['signal', 'priority', 'cost', 'timeout', 'delay']
+export const REQUEST_KEYS = ['signal', 'priority', 'cost', 'maxWait', 'delay']
 export const RUN_KEYS = [...REQUEST_KEYS, 'requestTimeout', 'retry']
 export const MAP_KEYS = ['ordered', 'buffer', 'errors', 'signal', 'retry', 'target']
-export const FETCH_KEYS = ['priority', 'cost', 'timeout', 'requestTimeout', 'delay', 'scopes', 'adjustDelay']
+export const FETCH_KEYS = ['priority', 'cost', 'maxWait', 'requestTimeout', 'delay', 'scopes', 'adjustDelay']
 
 const OF_THE_THROTTLE = 'it as an option of the throttle'
 /** Words that are options, of something else than a single request. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   concurrency: OF_THE_THROTTLE,
   rate: OF_THE_THROTTLE,
+  timeout: 'maxWait, its name now: of the wait alone; requestTimeout is that of the answer',
 }
 /** The same for `init.throttle`. */
 const BESIDE_FETCH: typeof ELSEWHERE = {
@@ -106,7 +107,7 @@ const isCost = (value: unknown) => Number.isFinite(value) && (value as number) >
 
 /** What the values of a request must be; a text from the environment is the usual mistake. */
 const VALUES: readonly [keyof RunOptions, string, (value: unknown) => boolean][] = [
-  ['timeout', 'milliseconds from 0', isSpan],
+  ['maxWait', 'milliseconds from 0', isSpan],
   ['requestTimeout', 'milliseconds from 0', isSpan],
   ['delay', 'milliseconds from 0 to a year', isMillis],
   ['priority', 'a finite number', Number.isFinite],
@@ -136,7 +137,7 @@ export function checkSignal(signal: unknown): void {
 }
 
 /** Ours, which no `fetch` knows: beside `init.throttle` they would be ignored without a word. */
-const MISPLACED = ['cost', 'delay', 'scopes', 'requestTimeout', 'adjustDelay'] as const
+const MISPLACED = ['cost', 'delay', 'scopes', 'maxWait', 'requestTimeout', 'adjustDelay'] as const
 
 /** @throws {TypeError} for what belongs into `init.throttle`. A priority of the platform's own is a word. */
 export function checkInit(init: object): void {

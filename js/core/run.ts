@@ -26,7 +26,7 @@ export type Work<T> = (permit: Permit) => T | PromiseLike<T>
 interface Run<T> {
   readonly work: Work<T>
   readonly options: RunOptions
-  /** When it came in, where a `timeout` asks for it. */
+  /** When it came in, where a `maxWait` asks for it. */
   readonly since: number | undefined
   /** How often the function is called again. */
   left: number | undefined
@@ -37,8 +37,8 @@ type Ended<T> = { readonly result: T } | { readonly error: unknown }
 
 /** How the next attempt waits. */
 function waitOf({ options, since }: Run<unknown>): Wait {
-  const { signal = null, priority, cost, timeout } = options
-  return { signal, priority, cost, timeout, since }
+  const { signal = null, priority, cost, maxWait } = options
+  return { signal, priority, cost, maxWait, since }
 }
 
 export class Runner {
@@ -58,7 +58,7 @@ export class Runner {
   }
 
   run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
-    const since = options.timeout === undefined ? undefined : this.#desk.clock.now()
+    const since = options.maxWait === undefined ? undefined : this.#desk.clock.now()
     const run: Run<T> = { work, options, since, left: undefined }
     return permit instanceof Promise
       ? permit.then((given) => this.#work(given, run, false))

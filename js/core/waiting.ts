@@ -23,7 +23,7 @@ export interface Waiter extends Abortable {
   readonly method: string | undefined
   /** Its priority, where none but its one scope, its cost and its age say when it leaves. */
   readonly rank?: number | undefined
-  /** What ends the wait, if it has a `timeout`. */
+  /** What ends the wait, if it has a `maxWait`. */
   alarm: Alarm | undefined
   /** The permit of the function that waits for it. */
   readonly inside?: Permit | undefined

@@ -64,7 +64,7 @@ const FOR_ROBOTS: FetchOptions = { priority: 1e9 }
 interface Call {
   readonly options: FetchOptions
   readonly signal: AbortSignal | null
-  /** When it came in, where a `timeout` asks for it. */
+  /** When it came in, where a `maxWait` asks for it. */
   readonly start: number
   /** The function that it was called in, where a hook has to be asked before it waits. */
   readonly inside: Inside
@@ -119,7 +119,7 @@ export class Fetcher {
   ): Promise<Response> {
     const signal = signalOf(input, init) ?? null
     checkSignal(signal)
-    const start = options.timeout === undefined ? 0 : this.#desk.clock.now()
+    const start = options.maxWait === undefined ? 0 : this.#desk.clock.now()
     const inside = this.#isPlain || permit ? undefined : this.#desk.nesting.where()
     const call: Call = { options, signal, start, inside, permit }
     if (permit === undefined && options.scopes === undefined && isHostless(input))
@@ -343,9 +343,9 @@ export class Fetcher {
 
   /** How it waits. */
   #waitOf({ options, signal, start, inside }: Call, hop?: Hop): Wait {
-    const { timeout, priority, cost } = options
+    const { maxWait, priority, cost } = options
     const method = hop && methodOf(hop.input, hop.init)
-    return { signal, priority, cost, delay: hop?.delay, timeout, since: start, inside, method }
+    return { signal, priority, cost, delay: hop?.delay, maxWait, since: start, inside, method }
   }
 
   /** The answer goes out; its slots come back now, or when its body is over. */

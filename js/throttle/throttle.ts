@@ -65,7 +65,7 @@ function methodsOf(prototype: object): string[] {
     const { value } = Object.getOwnPropertyDescriptor(prototype, name)!
     return typeof value === 'function' && name !== 'constructor'
   })
-  for (const key of [...DRIVER_KEYS, ...ENGINE_KEYS, 'timeout']) {
+  for (const key of [...DRIVER_KEYS, ...ENGINE_KEYS, 'maxWait', 'timeout']) {
     if (key === 'fetch' || names.includes(key)) continue
     const set = () => {
       throw new TypeError(`${key}: want it as an option, createThrottle({ ${key}: … })`)
@@ -169,7 +169,7 @@ export class Throttle extends ThrottleEventTarget {
    * @throws {RetryAfterTooLongError} with `retry`, if the server asks for a longer wait than `maxRetryAfter`.
    * @throws {BodyNotReplayableError} with `retry`, if the body is a stream and would be needed again.
    * @throws {DisallowedError} with `robots`, if robots.txt does not allow the URL or could not be had.
-   * @throws {TimeoutError} after `timeout` of waiting, or `requestTimeout` of no answer.
+   * @throws {TimeoutError} after `maxWait` of waiting, or `requestTimeout` of no answer.
    */
   readonly fetch = (input: RequestInfo | URL, init?: ThrottledRequestInit): Promise<Response> => {
     try {

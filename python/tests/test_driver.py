@@ -31,7 +31,7 @@ def python_run(options: dict[str, Any] | None) -> dict[str, Any]:
     """Options of a call, in seconds and with Python's names."""
     made = {key: each / 1000 if key in TIMES else each for key, each in (options or {}).items()}
     if "wait" in made:
-        made["timeout"] = made.pop("wait")
+        made["max_wait"] = made.pop("wait")
     return made
 
 

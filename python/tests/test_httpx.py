@@ -140,6 +140,8 @@ async def test_a_request_says_more_by_extension_or_block(clock: FakeClock) -> No
     assert set(throttle.stats().scopes) == {"api", "other"}
     with pytest.raises(ConfigError, match=r'extensions\["throttle"\]\.prority: want one of scopes, priority'):
         await client.get(URL, extensions={"throttle": {"prority": 1}})
+    with pytest.raises(ConfigError, match="timeout: want max_wait, its name now"):
+        request_options(timeout=1).__enter__()  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="prority"), request_options(prority=1):  # type: ignore[call-arg]
         pass
 
@@ -153,7 +155,7 @@ async def test_a_request_gives_up(clock: FakeClock) -> None:
     with pytest.raises(ThrottleTimeoutError, match="not answered within 3 s"):
         await driven(clock, client.get(URL))
     assert throttle.scope("example.com").stats.backoff_step == 1
-    waiting = client.get(URL, extensions={"throttle": {"timeout": 0.5, "delay": 5}})
+    waiting = client.get(URL, extensions={"throttle": {"max_wait": 0.5, "delay": 5}})
     with pytest.raises(ThrottleTimeoutError, match="waited"):
         await driven(clock, waiting)
 

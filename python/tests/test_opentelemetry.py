@@ -88,7 +88,7 @@ async def test_who_gives_up_ends_its_span() -> None:
     throttle = Throttle(clock=clock, jitter=False, delay=60)
     instrument(throttle, meter=False, tracer=exported.tracer)
     await _ask(throttle)
-    late = asyncio.create_task(throttle.acquire("https://api.example/", timeout=5).__aenter__())
+    late = asyncio.create_task(throttle.acquire("https://api.example/", max_wait=5).__aenter__())
     await clock.advance(6)
     with pytest.raises(ThrottleTimeoutError):
         await late

@@ -69,7 +69,7 @@ def test_a_wait_ends_with_its_timeout(clock: FakeClock) -> None:
     with throttle.acquire(URL):
         pass
     with pytest.raises(ThrottleTimeoutError):
-        throttle.acquire(URL, timeout=0.5)
+        throttle.acquire(URL, max_wait=0.5)
     assert clock.seconds == 0.5
     assert throttle.stats().waiting == 0
 
@@ -224,14 +224,14 @@ CHILDREN = {
     "a timeout is kept": """
         throttle.scope("example.com").pause()
         try:
-            throttle.acquire(url, timeout=2)
+            throttle.acquire(url, max_wait=2)
         except ThrottleTimeoutError:
             assert clock.seconds == 2, clock.seconds
         else:
             raise AssertionError("it was sent")""",
     "no slot is lost, and it is told once": """
         for at in (1, 2):
-            with throttle.acquire(url, timeout=5) as permit:
+            with throttle.acquire(url, max_wait=5) as permit:
                 assert permit.sent_at == at, permit.sent_at
         held.settle()
         assert throttle.stats().in_flight == 0

@@ -79,7 +79,7 @@ async def test_a_wait_ends_with_its_timeout_and_leaves_its_place(clock: FakeCloc
     throttle = plain(clock)
     async with throttle.acquire(URL):
         pass
-    late = asyncio.ensure_future(throttle.acquire(URL, timeout=0.5))
+    late = asyncio.ensure_future(throttle.acquire(URL, max_wait=0.5))
     after = asyncio.ensure_future(throttle.acquire(URL))
     await clock.advance(1)
     with pytest.raises(ThrottleTimeoutError, match=r"waited 0\.5 s for permission"):
@@ -334,7 +334,7 @@ async def test_the_timer_is_one_and_goes_when_nobody_waits(clock: FakeClock) -> 
     throttle = plain(clock)
     async with throttle.acquire(URL):
         pass
-    tasks = [asyncio.ensure_future(throttle.acquire(URL, timeout=100)) for _ in range(50)]
+    tasks = [asyncio.ensure_future(throttle.acquire(URL, max_wait=100)) for _ in range(50)]
     await settled()
     assert clock.timers == 1
     for task in tasks:
@@ -366,8 +366,8 @@ async def test_what_is_no_target_says_so(clock: FakeClock) -> None:
         throttle.scope(URL)
     with pytest.raises(TypeError, match="priority: want a number"):
         throttle.acquire(URL, priority="high")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="timeout: want seconds from 0 to a year"):
-        throttle.acquire(URL, timeout=-1)
+    with pytest.raises(ValueError, match="max_wait: want seconds from 0 to a year"):
+        throttle.acquire(URL, max_wait=-1)
 
 
 async def test_a_rate_counts_cost_and_is_corrected_after_the_answer(clock: FakeClock) -> None:
@@ -432,17 +432,17 @@ async def test_a_stall_that_nobody_listens_to_is_a_warning(clock: FakeClock) -> 
 async def test_a_timeout_that_a_known_hold_outlasts_is_refused_at_once(clock: FakeClock) -> None:
     throttle = plain(clock, delay=0)
     throttle.scope("example.com").hold(60)
-    message = r"would be held for 60 s, longer than its timeout \(5 s\) allows"
+    message = r"would be held for 60 s, longer than its max_wait, 5 s"
     with pytest.raises(ThrottleTimeoutError, match=message):
-        await throttle.acquire(URL, timeout=5)
+        await throttle.acquire(URL, max_wait=5)
     assert (throttle.stats().waiting, clock.now()) == (0, 0)
-    waits = asyncio.ensure_future(throttle.acquire(URL, timeout=61))
+    waits = asyncio.ensure_future(throttle.acquire(URL, max_wait=61))
     await clock.advance(61)
     (await waits).settle()
     with ThreadThrottle(delay=0) as threads:
         threads.scope("example.com").hold(60)
         with pytest.raises(ThrottleTimeoutError, match="would be held"):
-            threads.acquire(URL, timeout=5)
+            threads.acquire(URL, max_wait=5)
 
 
 async def test_a_request_that_gives_up_its_place_is_told_with_the_reason(clock: FakeClock) -> None:
@@ -450,7 +450,7 @@ async def test_a_request_that_gives_up_its_place_is_told_with_the_reason(clock: 
     told: list[CancelEvent] = []
     throttle.on("cancel", told.append)
     (await throttle.acquire(URL)).settle()
-    late = asyncio.ensure_future(throttle.acquire(URL, timeout=5))
+    late = asyncio.ensure_future(throttle.acquire(URL, max_wait=5))
     cut = asyncio.ensure_future(throttle.acquire(URL))
     closed = asyncio.ensure_future(throttle.acquire(URL))
     await clock.advance(5)

@@ -50,6 +50,11 @@ const ANSWERS: &[(&[Section], &str, &str)] = &[
         "robots: { userAgent }",
     ),
     (&[Root, Scope], "priority cost weight signal", "an option of a single request: throttle: { priority }"),
+    (
+        &[Root, Scope],
+        "maxwait waittimeout queuetimeout",
+        "an option of a single request: throttle: { maxWait }",
+    ),
     (&[Retry], "retries maxretries count attempts maxattempts times", "limit"),
     (&[Retry], "on codes statuses retryon", "statusCodes"),
     (&[Rampup], "max maxslots slots", "maxConcurrency"),

@@ -262,7 +262,7 @@ test('where a timer belongs to its request, each waiter wakes itself, and none i
   const permits: Permit[] = []
   const want = async () => void permits.push(await throttle.acquire({ scopes: 'x' }))
   const all = Promise.all([want(), want(), want()])
-  const late = assert.rejects(throttle.acquire({ scopes: 'x' }, { timeout: 300 }), TimeoutError)
+  const late = assert.rejects(throttle.acquire({ scopes: 'x' }, { maxWait: 300 }), TimeoutError)
   await clock.advance(150)
   assert.equal(permits.length, 1)
   assert.ok(clock.timers >= 3, 'a timer for each who waits')

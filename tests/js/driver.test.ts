@@ -52,7 +52,7 @@ const cases: Case[] = readFileSync(new URL('../vectors/driver.jsonl', import.met
 
 /** The name for the longest wait. */
 const runOf = ({ wait, ...options }: RunOptions & { wait?: number } = {}): RunOptions =>
-  wait === undefined ? options : { ...options, timeout: wait }
+  wait === undefined ? options : { ...options, maxWait: wait }
 
 async function play({ options: { hookTakes, ...options }, when, run, times = 1, closes, does }: Case) {
   const clock = new FakeClock()

@@ -191,7 +191,7 @@ test('a request that gives up its place is told as cancelled, with the reason', 
   const leave = new AbortController()
   const first = throttle.fetch('https://a.example/1')
   const second = throttle.fetch('https://a.example/2', { signal: leave.signal })
-  const third = throttle.fetch('https://a.example/3', { throttle: { timeout: 500 } })
+  const third = throttle.fetch('https://a.example/3', { throttle: { maxWait: 500 } })
   const fourth = throttle.fetch('https://a.example/4')
   const all = Promise.allSettled([first, second, third, fourth])
   await clock.advance(100)

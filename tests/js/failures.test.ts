@@ -202,17 +202,17 @@ describe('hosts that are down, waits that are in vain, stalls', () => {
     const { clock, throttle } = make({ delay: 0 }, async () => new Response('ok'))
     throttle.scope('a.example').hold(10_000)
     for (const ask of [
-      () => throttle.fetch(page, { throttle: { timeout: 5000 } }),
-      () => throttle.run(page, () => 1, { timeout: 5000 }),
-      () => throttle.acquire({ scopes: ['b', 'a.example'] }, { timeout: 5000 }),
+      () => throttle.fetch(page, { throttle: { maxWait: 5000 } }),
+      () => throttle.run(page, () => 1, { maxWait: 5000 }),
+      () => throttle.acquire({ scopes: ['b', 'a.example'] }, { maxWait: 5000 }),
     ])
       await assert.rejects(ask, (error: TimeoutError) => {
         assert.ok(error instanceof TimeoutError && !error.isSent)
-        assert.match(error.message, /would be held for 10000 ms, longer than its timeout \(5000 ms\) allows/)
+        assert.match(error.message, /would be held for 10000 ms, longer than its maxWait, 5000 ms/)
         return true
       })
     assert.deepEqual([clock.now(), throttle.stats().waiting], [0, 0])
-    const patient = throttle.fetch(page, { throttle: { timeout: 10_001 } })
+    const patient = throttle.fetch(page, { throttle: { maxWait: 10_001 } })
     await clock.advance(10_000)
     assert.equal((await patient).status, 200)
   })

@@ -68,6 +68,7 @@ test('swapped letters, and words of other libraries', () => {
     [{ retry: { retries: 5 } }, 'limit'],
     [{ scopes: { a: { maxConcurrent: 5 } } }, 'concurrency'],
     [{ priority: 5 }, 'an option of a single request: throttle: { priority }'],
+    [{ maxWait: 5 }, 'an option of a single request: throttle: { maxWait }'],
   ]
   for (const [options, meant] of table)
     assert.ok(
@@ -86,6 +87,13 @@ test('a wrong place, a wrong kind, a wrong order', async () => {
   const untyped = throttle as unknown as Record<string, (...args: unknown[]) => unknown>
   const table: [() => unknown, RegExp][] = [
     [() => throttle.fetch(page, { priority: 1 as never }), /priority: type { throttle: { priority: 1 } }/],
+    [() => throttle.fetch(page, { maxWait: 2 } as never), /maxWait: type { throttle: { maxWait: 2 } }/],
+    [
+      () => throttle.fetch(page, { throttle: { timeout: 2 } as never }),
+      /throttle\.timeout: want maxWait, its/,
+    ],
+    [() => throttle.acquire(page, { timeout: 2 } as never), /timeout: want maxWait, its name now/],
+    [() => throttle.run(page, () => 1, { timeout: 2 } as never), /timeout: want maxWait, its name now/],
     [() => throttle.fetch(page, { cost: 2 } as never), /cost: type { throttle: { cost: 2 } }/],
     [() => throttle.fetch(page, { scopes: 'a' } as never), /scopes: type { throttle: { scopes: "a" } }/],
     [() => untyped.run!(() => 1), /run: want a URL before the function/],

@@ -205,7 +205,7 @@ test('abort and the total timeout end the wait for another attempt', async () =>
   assert.deepEqual([throttle.stats().waiting, throttle.stats().inFlight], [0, 0])
   assert.equal(getEventListeners(controller.signal, 'abort').length, 0)
   const timely = make({ '/page': [{ 'retry-after': '60' }] })
-  const timeout = assert.rejects(timely.throttle.fetch(page, { throttle: { timeout: 5000 } }), TimeoutError)
+  const timeout = assert.rejects(timely.throttle.fetch(page, { throttle: { maxWait: 5000 } }), TimeoutError)
   await timely.clock.advance(4999)
   assert.equal(timely.throttle.stats().waiting, 1)
   await timely.clock.advance(1)
@@ -213,7 +213,7 @@ test('abort and the total timeout end the wait for another attempt', async () =>
   assert.equal(calls.length, 1)
   const late = make({ '/page': [{ 'retry-after': '3' }, { 'retry-after': '3' }] })
   await late.clock.advance(60_000)
-  const total = assert.rejects(late.throttle.fetch(page, { throttle: { timeout: 5000 } }), TimeoutError)
+  const total = assert.rejects(late.throttle.fetch(page, { throttle: { maxWait: 5000 } }), TimeoutError)
   await late.clock.advance(5000)
   await total
   assert.equal(late.calls.length, 2, 'the timeout counts from the call, whatever the clock says')

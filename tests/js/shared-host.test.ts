@@ -173,7 +173,7 @@ test('what is refused is an error of its own request', async () => {
   await world.run(50)
   await assert.rejects(after(world, 100, b.acquire({ scopes: 'x' })), { code: 'ERR_QUEUE_FULL' })
   await assert.rejects(after(world, 100, b.acquire({ scopes: 'x' }, { cost: Number.NaN })), TypeError)
-  await assert.rejects(after(world, 500, b.acquire({ scopes: 'y' }, { timeout: 0 })), { code: 'ERR_TIMEOUT' })
+  await assert.rejects(after(world, 500, b.acquire({ scopes: 'y' }, { maxWait: 0 })), { code: 'ERR_TIMEOUT' })
   b.close()
   await assert.rejects(after(world, 100, waits), { code: 'ERR_CLOSED' })
 })

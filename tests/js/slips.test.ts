@@ -205,7 +205,7 @@ test('timeout and close reach requests that wait for their scopes or for robots.
         init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
       )) as never
     const throttle = createThrottle({ clock, fetch, defaults: free, ...options })
-    const timed = ask(throttle, { timeout: 50 }).catch((error) => error)
+    const timed = ask(throttle, { maxWait: 50 }).catch((error) => error)
     const closed = ask(throttle, {}).catch((error) => error)
     await clock.advance(49)
     assert.equal(await Promise.race([timed, 'waits']), 'waits', name)
@@ -224,8 +224,8 @@ test('a timeout counts the wait for scopes and the one for permission together',
   const throttle = createThrottle({ clock, defaults: { ...free, concurrency: 1 }, getScopes: slow })
   const first = throttle.acquire(page)
   await clock.advance(40)
-  const second = throttle.acquire(page, { timeout: 50 }).catch((error) => error)
-  const sent = throttle.fetch(page, { throttle: { timeout: 50 } }).catch((error) => error)
+  const second = throttle.acquire(page, { maxWait: 50 }).catch((error) => error)
+  const sent = throttle.fetch(page, { throttle: { maxWait: 50 } }).catch((error) => error)
   await clock.advance(50)
   // The timeout that was typed is named, and not what was left of it.
   for (const error of [await second, await sent]) {
@@ -239,7 +239,7 @@ test('texts, lists, flags and dates are refused where numbers belong, by name', 
   const { throttle } = make()
   const odd = ['5000', [5000], true, new Date(5000), Number.NaN, {}, null]
   for (const value of odd as number[]) {
-    for (const key of ['timeout', 'requestTimeout', 'delay', 'priority', 'cost']) {
+    for (const key of ['maxWait', 'requestTimeout', 'delay', 'priority', 'cost']) {
       const want = new RegExp(`throttle\\.${key}: want `)
       await assert.rejects(throttle.fetch(page, { throttle: { [key]: value } }), want)
       await assert.rejects(
@@ -252,8 +252,8 @@ test('texts, lists, flags and dates are refused where numbers belong, by name', 
     assert.throws(() => throttle.scope('a.example').hold(value), /hold: want milliseconds from 0; got/)
     assert.throws(() => throttle.peek(page, { cost: value }), /cost: want /)
   }
-  const below = throttle.run(page, () => 1, { timeout: -1 })
-  await assert.rejects(below, { name: 'TypeError', message: 'timeout: want milliseconds from 0; got -1' })
+  const below = throttle.run(page, () => 1, { maxWait: -1 })
+  await assert.rejects(below, { name: 'TypeError', message: 'maxWait: want milliseconds from 0; got -1' })
   for (const buffer of [0, 1.5, -1, '7'] as number[])
     assert.throws(() => throttle.map([], () => 1, { buffer }), /map\.buffer: want a whole number from 1/)
   isAtRest(throttle)

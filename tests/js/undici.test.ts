@@ -123,7 +123,7 @@ test("`release: 'body'` holds the slot until the body has arrived; options of a 
   assert.equal(await first.body.text(), 'first last')
   await (await second).body.dump()
   assert.deepEqual(seen, ['GET / a', 'POST /2 b'])
-  const options = { dispatcher, throttle: { scopes: 'two', timeout: 5 } }
+  const options = { dispatcher, throttle: { scopes: 'two', maxWait: 5 } }
   await (await request(url, options as never)).body.dump()
   const wrong = { dispatcher, throttle: { scope: 'two' } }
   await assert.rejects(request(url, wrong as never), /scope/)

@@ -495,7 +495,7 @@ test('a host that backs off is one with a pace: without one, a late start is not
   assert.deepEqual(sent, [0, 1500, 2500])
 })
 
-describe('requests with a timeout of their own, in any order', () => {
+describe('requests with a `maxWait` of their own, in any order', () => {
   const page = 'https://a.example/'
 
   /** All numbers below `count`, in an order that looks like chance. */
@@ -515,9 +515,9 @@ describe('requests with a timeout of their own, in any order', () => {
       const permit = await throttle.acquire(page)
       const ends: number[] = []
       const waiting = mixed(count, step).map(async (place) => {
-        const timeout = 100 + 10 * place
-        await assert.rejects(throttle.acquire(page, { timeout }), TimeoutError)
-        ends.push(clock.now() - begun - timeout)
+        const maxWait = 100 + 10 * place
+        await assert.rejects(throttle.acquire(page, { maxWait }), TimeoutError)
+        ends.push(clock.now() - begun - maxWait)
       })
       await clock.advance(100 + 10 * count)
       await Promise.all(waiting)
@@ -536,9 +536,9 @@ describe('requests with a timeout of their own, in any order', () => {
     const ends: number[] = []
     const leaving = new AbortController()
     const waiting = mixed(40, 17).map(async (place) => {
-      const timeout = 100 + 10 * place
+      const maxWait = 100 + 10 * place
       const signal = place % 3 === 0 ? leaving.signal : null
-      await throttle.acquire(page, { timeout, signal }).catch(() => ends.push(clock.now() - begun))
+      await throttle.acquire(page, { maxWait, signal }).catch(() => ends.push(clock.now() - begun))
     })
     await clock.advance(50)
     leaving.abort()

@@ -368,17 +368,17 @@ async function play(order: number, run: number, clock: FakeClock): Promise<() =>
   const one = async () => {
     await later(below(100))
     const signal = chance(0.5) ? pick(controllers).signal : null
-    const timeout = chance(0.2) ? { timeout: below(200) } : {}
+    const within = chance(0.2) ? { maxWait: below(200) } : {}
     const isPost = chance(0.15)
-    const init = { signal, throttle: timeout, ...(isPost ? { method: 'POST', body: 'body' } : {}) }
+    const init = { signal, throttle: within, ...(isPost ? { method: 'POST', body: 'body' } : {}) }
     const target = pick(['https://a.example/', 'https://b.example/'])
     const how = below(10)
     if (how === 0) {
-      const permit: Permit = await throttle.acquire(target, { signal, ...timeout })
+      const permit: Permit = await throttle.acquire(target, { signal, ...within })
       await later()
       return permit.settle(pick<never>([{}, { status: 429 }, { headers: [[1]] }] as never[]))
     }
-    if (how === 1) return throttle.run(target, () => fetch(target, { signal }), { signal, ...timeout })
+    if (how === 1) return throttle.run(target, () => fetch(target, { signal }), { signal, ...within })
     const response = await throttle.fetch(how === 2 ? new Request(target, init) : target, init)
     if (response.bodyUsed || response.body?.locked) return
     const reader = response.body?.getReader()

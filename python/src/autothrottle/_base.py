@@ -186,17 +186,17 @@ class BaseThrottle:
             start = self._clock.now()
             with self._desk.asking():
                 asked = ask("get_scopes", request.url, lambda: hook(request), self._is_plain)
-                given = await (self._entering(asked, wait.timeout) if iscoroutinefunction(hook) else asked)
+                given = await (self._entering(asked, wait.max_wait) if iscoroutinefunction(hook) else asked)
             scopes = checked_scopes("get_scopes", request.url, given)
-            if wait.timeout is not None:
-                left = wait.timeout - (self._clock.now() - start) / NANOS
+            if wait.max_wait is not None:
+                left = wait.max_wait - (self._clock.now() - start) / NANOS
                 if left < 0:
-                    raise ThrottleTimeoutError(wait.timeout)
-                wait = wait._replace(timeout=left)
+                    raise ThrottleTimeoutError(wait.max_wait)
+                wait = wait._replace(max_wait=left)
         begun = self._begin(target, scopes, wait)
         return begun if isinstance(begun, Permit) else await self._wait(begun)
 
-    async def _entering(self, asked: Awaitable[T], timeout: float | None) -> T:
+    async def _entering(self, asked: Awaitable[T], max_wait: float | None) -> T:
         """What a hook gives. Its wait ends as the one for permission does, where one can end it."""
         return await asked
 

@@ -196,8 +196,8 @@ class Desk:
                     if self.events.queued:
                         self._tell_queued(sent, names, target, now)
                     return self._permit(sent, names, target, now, charge)
-            if wait.timeout is not None:
-                self._refuse_hopeless(wait.timeout, handles, cost, now)
+            if wait.max_wait is not None:
+                self._refuse_hopeless(wait.max_wait, handles, cost, now)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
             if is_budgeted:
                 self.budgets.route(now, ticket, target)
@@ -510,9 +510,9 @@ class Desk:
         self, ticket: int, scopes: tuple[str, ...], target: object, wait: Wait, charge: Charge
     ) -> Waiting:
         self.waiting[ticket] = waiting = self.new_waiting(ticket, scopes, target, charge)
-        timeout = wait.timeout
-        if timeout is not None:
-            waiting.alarm = self.alarm(timeout, lambda: self._expire(waiting, timeout))
+        max_wait = wait.max_wait
+        if max_wait is not None:
+            waiting.alarm = self.alarm(max_wait, lambda: self._expire(waiting, max_wait))
         for heard in self.events.waits:
             heard(waiting)
         return waiting
@@ -537,17 +537,17 @@ class Desk:
             self.engine.cancel(self.clock.now(), waiting.ticket)
             self.fail(waiting, error)
 
-    def _expire(self, waiting: Waiting, timeout: float) -> None:
-        self.leave_in_vain(waiting, ThrottleTimeoutError(timeout))
+    def _expire(self, waiting: Waiting, max_wait: float) -> None:
+        self.leave_in_vain(waiting, ThrottleTimeoutError(max_wait))
 
     def _refuse_hopeless(
-        self, timeout: float, handles: list[int], cost: float | list[float], now: int
+        self, max_wait: float, handles: list[int], cost: float | list[float], now: int
     ) -> None:
-        """A wait that a hold makes longer than its ``timeout`` is known to be in vain."""
+        """A wait that a hold makes longer than its ``max_wait`` is known to be in vain."""
         seen = self.engine.peek(now, handles, cost=cost)
         held = 0 if seen.at is None else seen.at - now
-        if seen.reason == "hold" and held > nanos("timeout", timeout):
-            raise ThrottleTimeoutError(timeout, False, held / NANOS)
+        if seen.reason == "hold" and held > nanos("max_wait", max_wait):
+            raise ThrottleTimeoutError(max_wait, False, held / NANOS)
 
     def _tell_queued(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> None:
         self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))

@@ -165,7 +165,7 @@ def place_of(url: str, headers: Any) -> str | None:
 def _first_wait(settings: Settings, call: Call[Any]) -> Wait:
     options = call.options
     wait = wait_of(
-        options.get("priority", 0), options.get("cost", 1), options.get("delay", 0), options.get("timeout")
+        options.get("priority", 0), options.get("cost", 1), options.get("delay", 0), options.get("max_wait")
     )
     hop = _next_hop.get()
     if hop is None:
@@ -181,10 +181,10 @@ def _first_wait(settings: Settings, call: Call[Any]) -> Wait:
 
 def _wait_again(core: Core, options: RequestOptions, start: int) -> Wait:
     """How the next attempt waits, and how much longer."""
-    wait = wait_of(options.get("priority", 0), options.get("cost", 1), 0, options.get("timeout"))
-    if wait.timeout is None:
+    wait = wait_of(options.get("priority", 0), options.get("cost", 1), 0, options.get("max_wait"))
+    if wait.max_wait is None:
         return wait
-    return wait._replace(timeout=max(0.0, wait.timeout - (core._clock.now() - start) / NANOS))
+    return wait._replace(max_wait=max(0.0, wait.max_wait - (core._clock.now() - start) / NANOS))
 
 
 async def _discarded(call: Call[R], response: R) -> None:

@@ -31,7 +31,7 @@ class Wait(NamedTuple):
     priority: float = 0
     cost: float = 1
     delay: int = 0
-    timeout: float | None = None
+    max_wait: float | None = None
 
 
 class Waiting:

@@ -37,7 +37,7 @@ class RequestOptions(TypedDict, total=False):
     """Expected cost in units of the scopes' quotas, default 1. A mapping in ``scopes`` names its own."""
     delay: Seconds
     """The request's own delay, default 0. Scrapy's draft: ``throttling_delay``."""
-    timeout: Seconds
+    max_wait: Seconds
     """How long it may wait for permission; then it fails with a ``ThrottleTimeoutError``. Default: for
     ever.
     """
@@ -49,6 +49,7 @@ class RequestOptions(TypedDict, total=False):
 
 
 _KNOWN = tuple(RequestOptions.__annotations__)
+_MEANT = {"timeout": "max_wait, its name now: of the wait alone; request_timeout is that of the answer"}
 _NONE: RequestOptions = {}
 _ZERO: float = 0
 _ONE: float = 1
@@ -80,9 +81,11 @@ def checked_options(options: Mapping[str, Any], path: str) -> RequestOptions:
     """Raises ``ConfigError`` for keys that are unknown."""
     wrong = [key for key in options if key not in _KNOWN]
     if wrong:
-        want = f"one of {', '.join(_KNOWN)}"
+        known = f"one of {', '.join(_KNOWN)}"
         where = f"{path}." if path else ""
-        raise ConfigError([Problem(f"{where}{key}", want, f"{options[key]!r:.60}") for key in wrong])
+        raise ConfigError(
+            [Problem(f"{where}{key}", _MEANT.get(key, known), f"{options[key]!r:.60}") for key in wrong]
+        )
     return options  # type: ignore[return-value]
 
 
@@ -104,15 +107,15 @@ def target_of(target: object, fn: Any, args: tuple[Any, ...], kwargs: Mapping[st
     return args[0]
 
 
-def wait_of(priority: float, cost: float, delay: Seconds, timeout: Seconds | None) -> Wait:
+def wait_of(priority: float, cost: float, delay: Seconds, max_wait: Seconds | None) -> Wait:
     """How a request waits, checked."""
-    if priority is _ZERO and cost is _ONE and delay is _ZERO and timeout is None:
+    if priority is _ZERO and cost is _ONE and delay is _ZERO and max_wait is None:
         return _PLAIN
     if isinstance(priority, bool) or not isinstance(priority, (int, float)):
         raise TypeError(f"priority: want a number; got {priority!r}")
     if isinstance(cost, bool) or not isinstance(cost, (int, float)):
         raise TypeError(f"cost: want a number; got {cost!r}")
-    return Wait(priority, cost, nanos("delay", delay) if delay else 0, seconds_of("timeout", timeout))
+    return Wait(priority, cost, nanos("delay", delay) if delay else 0, seconds_of("max_wait", max_wait))
 
 
 METHODS = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")

@@ -167,8 +167,8 @@ def takes_permit(fn: Any) -> bool:
 
 
 def _wait_again(wait: Wait, spent: int) -> Wait:
-    timeout = None if wait.timeout is None else max(0.0, wait.timeout - spent / NANOS)
-    return wait._replace(delay=0, timeout=timeout)
+    max_wait = None if wait.max_wait is None else max(0.0, wait.max_wait - spent / NANOS)
+    return wait._replace(delay=0, max_wait=max_wait)
 
 
 def _tell_of_retry(core: Runner, permit: Permit, outcome: Outcome, retry: object) -> None:

@@ -213,13 +213,13 @@ class ThreadThrottle(BaseThrottle):
         priority: float = 0,
         cost: float = 1,
         delay: Seconds = 0,
-        timeout: Seconds | None = None,
+        max_wait: Seconds | None = None,
     ) -> Permit:
         """Blocks until one request may be sent. ``with`` settles the permit at the end of the block.
 
         The arguments are those of ``autothrottle.Throttle.acquire``.
         """
-        wait = wait_of(priority, cost, delay, timeout)
+        wait = wait_of(priority, cost, delay, max_wait)
         return given_by_hand(run_now(self._enter(target, scopes, wait)))
 
     def run(
@@ -231,14 +231,14 @@ class ThreadThrottle(BaseThrottle):
         priority: float = 0,
         cost: float = 1,
         delay: Seconds = 0,
-        timeout: Seconds | None = None,
+        max_wait: Seconds | None = None,
         retry: bool | RunRetry | None = None,
     ) -> T:
         """Waits, calls ``fn(*args)``, and settles with what it returns or raises.
 
         It reads answers as ``autothrottle.Throttle.run`` does; ``permit`` and ``retry`` mean the same.
         """
-        wait = wait_of(priority, cost, delay, timeout)
+        wait = wait_of(priority, cost, delay, max_wait)
         result: T = run_now(run(self, target, given(fn, args), scopes, wait, retry))
         return result
 

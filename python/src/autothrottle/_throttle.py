@@ -226,7 +226,7 @@ class Throttle(BaseThrottle):
         priority: float = 0,
         cost: float = 1,
         delay: Seconds = 0,
-        timeout: Seconds | None = None,
+        max_wait: Seconds | None = None,
     ) -> Acquisition:
         """Waits for the permit to send one request.
 
@@ -235,12 +235,12 @@ class Throttle(BaseThrottle):
         * ``priority``: higher is first.
         * ``cost``: in units of the scopes' quotas.
         * ``delay``: the request's own, in seconds.
-        * ``timeout``: seconds that it may wait; then ``ThrottleTimeoutError``.
+        * ``max_wait``: seconds that it may wait; then ``ThrottleTimeoutError``.
 
         The throttle reads an error in the block, too: a refusal that the client raised, a timeout, a lost
         connection. Other errors, and a cancelled task, change no pace.
         """
-        return Acquisition(self, target, scopes, wait_of(priority, cost, delay, timeout))
+        return Acquisition(self, target, scopes, wait_of(priority, cost, delay, max_wait))
 
     @overload
     async def run(
@@ -252,7 +252,7 @@ class Throttle(BaseThrottle):
         priority: float = ...,
         cost: float = ...,
         delay: Seconds = ...,
-        timeout: Seconds | None = ...,
+        max_wait: Seconds | None = ...,
         request_timeout: Seconds | None = ...,
         retry: bool | RunRetry | None = ...,
     ) -> T: ...
@@ -266,7 +266,7 @@ class Throttle(BaseThrottle):
         priority: float = ...,
         cost: float = ...,
         delay: Seconds = ...,
-        timeout: Seconds | None = ...,
+        max_wait: Seconds | None = ...,
         request_timeout: Seconds | None = ...,
         retry: bool | RunRetry | None = ...,
     ) -> T: ...
@@ -279,7 +279,7 @@ class Throttle(BaseThrottle):
         priority: float = 0,
         cost: float = 1,
         delay: Seconds = 0,
-        timeout: Seconds | None = None,
+        max_wait: Seconds | None = None,
         request_timeout: Seconds | None = None,
         retry: bool | RunRetry | None = None,
     ) -> Any:
@@ -296,7 +296,7 @@ class Throttle(BaseThrottle):
         """
         limit = seconds_of("request_timeout", request_timeout)
         limit = self._settings.request_timeout if limit is None else limit
-        wait = wait_of(priority, cost, delay, timeout)
+        wait = wait_of(priority, cost, delay, max_wait)
         return await run(self, target, given(fn, args), scopes, wait, retry, limit)
 
     async def _call(self, call: Callable[[Permit], Any], permit: Permit, limit: float | None) -> Any:
@@ -405,7 +405,7 @@ class Throttle(BaseThrottle):
         permit.begun()
         return permit
 
-    async def _entering(self, asked: Awaitable[T], timeout: float | None) -> T:
+    async def _entering(self, asked: Awaitable[T], max_wait: float | None) -> T:
         desk = self._desk
         task = asyncio.ensure_future(asked)
         ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -415,7 +415,9 @@ class Throttle(BaseThrottle):
                 ended.set_result(error)
 
         desk.enders.add(end)
-        alarm = None if timeout is None else desk.alarm(timeout, lambda: end(ThrottleTimeoutError(timeout)))
+        alarm = None
+        if max_wait is not None:
+            alarm = desk.alarm(max_wait, lambda: end(ThrottleTimeoutError(max_wait)))
         either: set[asyncio.Future[Any]] = {task, ended}
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

@@ -130,7 +130,7 @@ class ScopeDownError(ThrottleError, ConnectionError):
 
 
 class ThrottleTimeoutError(ThrottleError, TimeoutError):
-    """The request waited as long as its ``timeout`` allows, or took longer than its ``request_timeout``."""
+    """The request waited as long as its ``max_wait`` allows, or took longer than its ``request_timeout``."""
 
     code = "ERR_TIMEOUT"
 
@@ -142,9 +142,9 @@ class ThrottleTimeoutError(ThrottleError, TimeoutError):
         super().__init__(
             f"the request was not answered within {seconds:g} s, its request_timeout"
             if is_sent
-            else f"the request waited {seconds:g} s for permission, as long as its timeout allows"
+            else f"the request waited {seconds:g} s for permission, as long as its max_wait allows"
             if held is None
-            else f"the request would be held for {held:.3g} s, longer than its timeout ({seconds:g} s) allows"
+            else f"the request would be held for {held:.3g} s, longer than its max_wait, {seconds:g} s"
         )
 
 
