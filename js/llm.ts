@@ -226,8 +226,18 @@ class Llm {
     return askedOf(url, method, body, this.#options.vendor, this.#options.countTokens)
   }
 
-  /** The attempts of one call. */
-  async call(
+  async call(...call: Parameters<Llm['attempts']>): Promise<Response> {
+    const { draining } = this.#throttle.desk
+    draining.began()
+    try {
+      return await this.attempts(...call)
+    } finally {
+      draining.done()
+    }
+  }
+
+  /** Those of one call. */
+  async attempts(
     url: URL,
     asked: Asked,
     headers: Headers,
@@ -251,7 +261,8 @@ class Llm {
       const plan = budgets.plan(asked)
       // What was refused is older than what waits.
       const waits = delay > 0 ? { priority: 1, ...own, delay } : own
-      const permit = await this.#permit(url, { [host]: 1, ...plan.scopes }, { ...waits, signal: wanted })
+      const all = { [host]: 1, ...plan.scopes }
+      const permit = await this.#permit(url, all, { ...waits, signal: wanted }, tries > 0)
       const call = budgets.begin(asked, permit, plan)
       this.stats.sent++
       let response: Response
@@ -300,10 +311,15 @@ class Llm {
   }
 
   /** Permission of all scopes at once, for a URL that listeners see. */
-  async #permit(url: URL, scopes: Record<string, number>, wait: RequestOptions): Promise<Permit> {
+  async #permit(
+    url: URL,
+    scopes: Record<string, number>,
+    wait: RequestOptions,
+    isTaken: boolean,
+  ): Promise<Permit> {
     checkOptions(wait, REQUEST_KEYS)
     const { desk } = this.#throttle
-    const given = desk.request(scopes, url.href, wait)
+    const given = desk.request(scopes, url.href, { ...wait, isTaken })
     if (!(given instanceof Promise)) return given
     const permit = await given
     desk.driver.begun(permit)

@@ -152,12 +152,14 @@ export class CostExceedsQuotaError extends ThrottleError {
   }
 }
 
-/** The throttle was closed. `cause` is what `close` was given. */
+/** The throttle was closed, or drains. `cause` is what `close` was given. */
 export class ClosedError extends ThrottleError {
   declare readonly code: 'ERR_CLOSED'
 
-  constructor(cause?: unknown) {
-    super('ERR_CLOSED', 'the throttle is closed', { cause })
+  constructor(cause?: unknown, isDraining = false) {
+    super('ERR_CLOSED', isDraining ? 'the throttle drains: it takes in no more' : 'the throttle is closed', {
+      cause,
+    })
   }
 }
 

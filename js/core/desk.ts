@@ -25,6 +25,7 @@ import {
 } from '../wasm/engine.js'
 import type { Abortable } from './aborts.js'
 import { Converter, checkedCost, type HeaderMaps } from './convert.js'
+import { Draining } from './draining.js'
 import { Driver } from './driver.js'
 import {
   type Ear,
@@ -61,6 +62,7 @@ export class Desk {
   readonly handles: Handles
   /** Why no more requests are taken in. */
   closed: ClosedError | EngineBrokenError | undefined
+  readonly draining: Draining
   readonly #engine: Host
   readonly #ears: Ears
   readonly tell: Audience['tell']
@@ -107,6 +109,7 @@ export class Desk {
     this.#isManaged = managed !== undefined
     this.#unheard = new Unheard(warnings, hasRobots)
     this.nesting = new Nesting(warnings, idleClock)
+    this.draining = new Draining(this.nesting, () => this.#rest())
     this.driver = new Driver(
       engine,
       clock,
@@ -157,6 +160,7 @@ export class Desk {
     const own = inside && this.nesting.unused(inside, scopes, cost, delay)?.pass(target)
     if (own) return own
     if (this.closed) throw this.closed
+    this.draining.check(wait, inside)
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
     const now = this.driver.now()
     // Where another waits, none leaves at once: there is no need to ask.
@@ -286,7 +290,7 @@ export class Desk {
   later(scopes: Promise<Scopes>, target: Target, wait: Wait): Promise<Permit> {
     const { signal, maxWait } = wait
     const since = wait.since ?? (maxWait === undefined ? 0 : this.clock.now())
-    const known = { ...wait, since, inside: wait.inside ?? this.nesting.where() }
+    const known = { ...wait, since, inside: wait.inside ?? this.nesting.where(), isTaken: true }
     return new Promise((resolve, reject) => {
       let alarm: Alarm | undefined
       const over = (end: () => void) => {
@@ -309,6 +313,7 @@ export class Desk {
       scopes.then((scopes) => over(() => enter(scopes)), entering.abort)
       signal?.throwIfAborted()
       if (this.closed) throw this.closed
+      this.draining.check(wait, known.inside)
       this.entering.add(entering)
       this.driver.aborts.add(signal, entering)
       if (maxWait !== undefined)
@@ -561,5 +566,6 @@ export class Desk {
   #rest(): void {
     this.tellNotices()
     if (this.#idle.length > 0 && this.isIdle) for (const resolve of this.#idle.splice(0)) resolve()
+    if (this.isIdle) this.draining.idle()
   }
 }

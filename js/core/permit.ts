@@ -68,6 +68,8 @@ export interface Wait {
   readonly inside?: Inside
   /** Its method, of a call of `fetch` alone. */
   readonly method?: string | undefined
+  /** Whether it belongs to what was taken in before: a hop, a retry, the robots.txt of a request. */
+  readonly isTaken?: boolean
 }
 
 /**

@@ -38,7 +38,7 @@ type Ended<T> = { readonly result: T } | { readonly error: unknown }
 /** How the next attempt waits. */
 function waitOf({ options, since }: Run<unknown>): Wait {
   const { signal = null, priority, cost, maxWait } = options
-  return { signal, priority, cost, maxWait, since }
+  return { signal, priority, cost, maxWait, since, isTaken: true }
 }
 
 export class Runner {
@@ -85,6 +85,7 @@ export class Runner {
       const timeout = options.requestTimeout ?? this.#requestTimeout
       let ended: Ended<T>
       let answer: PermitOutcome | undefined
+      this.#desk.draining.began()
       try {
         const result = await (timeout === undefined
           ? this.#call(permit, work)
@@ -96,6 +97,7 @@ export class Runner {
         answer = answerOfError(error, options.signal)
       }
       this.#desk.nesting.over(permit)
+      this.#desk.draining.done()
       const when = this.#retry?.when
       if (when && answer && 'result' in ended && !permit.isSettled)
         if (await this.#isRefused(permit, when, ended.result)) answer = { ...answer, backoff: true }
@@ -186,6 +188,7 @@ export class Runner {
         signal: signal!,
         priority: FIRST,
         inside: false,
+        isTaken: true,
       })
       desk.driver.begun(permit)
     }

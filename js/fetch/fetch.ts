@@ -70,6 +70,8 @@ interface Call {
   readonly inside: Inside
   /** The permit of its first hop, if it has one. */
   permit: Permit | undefined
+  /** Whether it was taken in: then its hops and attempts are, too. */
+  isTaken: boolean
 }
 
 /** One attempt: what is known of it so far. */
@@ -116,12 +118,13 @@ export class Fetcher {
     init: RequestInit,
     options: FetchOptions,
     permit?: Permit,
+    isTaken = permit !== undefined || options === FOR_ROBOTS,
   ): Promise<Response> {
     const signal = signalOf(input, init) ?? null
     checkSignal(signal)
     const start = options.maxWait === undefined ? 0 : this.#desk.clock.now()
     const inside = this.#isPlain || permit ? undefined : this.#desk.nesting.where()
-    const call: Call = { options, signal, start, inside, permit }
+    const call: Call = { options, signal, start, inside, permit, isTaken }
     if (permit === undefined && options.scopes === undefined && isHostless(input))
       return this.#send(input, init, call)
     const { redirects } = this.#settings
@@ -150,7 +153,7 @@ export class Fetcher {
         // The file itself needs the slot first.
         permit.outer = undefined
         permit.settle(NOTHING)
-        return this.fetch(input, given, NO_OPTIONS)
+        return this.fetch(input, given, NO_OPTIONS, undefined, true)
       }
       await this.#robots.admit(url)
     }
@@ -211,6 +214,7 @@ export class Fetcher {
 
   /** The attempts of a hop that has its permit. */
   async #attempts<T>(permit: Permit, hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
+    call.isTaken = true
     const options = permit.retry ?? this.#settings.retry
     const retry = options && new Retry(options, hop.input, hop.init, permit.retry !== undefined)
     const { pause } = permit
@@ -342,10 +346,10 @@ export class Fetcher {
   }
 
   /** How it waits. */
-  #waitOf({ options, signal, start, inside }: Call, hop?: Hop): Wait {
+  #waitOf({ options, signal, start, inside, isTaken }: Call, hop?: Hop): Wait {
     const { maxWait, priority, cost } = options
     const method = hop && methodOf(hop.input, hop.init)
-    return { signal, priority, cost, delay: hop?.delay, maxWait, since: start, inside, method }
+    return { signal, priority, cost, delay: hop?.delay, maxWait, since: start, inside, method, isTaken }
   }
 
   /** The answer goes out; its slots come back now, or when its body is over. */

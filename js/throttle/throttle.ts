@@ -90,6 +90,7 @@ export class Throttle extends ThrottleEventTarget {
   readonly #runner: Runner
   readonly #robots: Robots | undefined
   #left: Promise<void> | undefined
+  #draining: Promise<void> | undefined
   /** @internal As they were typed, for entries that send by rules of their own. */
   readonly options: ThrottleOptions
 
@@ -398,6 +399,23 @@ export class Throttle extends ThrottleEventTarget {
   idle(): Promise<void> {
     this.#desk.tellUnmet()
     return this.#desk.idle()
+  }
+
+  /**
+   * Takes in no more: each new request is rejected with a `ClosedError`. Resolves when all that was taken in
+   * is over, with its retries, redirects and functions; then the throttle is closed. `close` ends it early.
+   *
+   * ```ts
+   * process.once('SIGTERM', () => throttle.drain())
+   * ```
+   */
+  drain(): Promise<void> {
+    if (this.#desk.closed) return this.#left ?? Promise.resolve()
+    this.#draining ??= this.#desk.draining.begin(new ClosedError(undefined, true)).then(() => {
+      this.close()
+      return this.#left
+    })
+    return this.#draining
   }
 
   /** Rejects what waits, and each new request, with a `ClosedError`. What is in flight may end. */

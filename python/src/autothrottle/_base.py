@@ -184,6 +184,9 @@ class BaseThrottle:
             url = target if isinstance(target, str) else getattr(target, "url", target)
             request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
             start = self._clock.now()
+            with self._desk.lock:
+                self._desk.check_open(wait)
+            wait = wait._replace(is_taken=True)
             with self._desk.asking():
                 asked = ask("get_scopes", request.url, lambda: hook(request), self._is_plain)
                 given = await (self._entering(asked, wait.max_wait) if iscoroutinefunction(hook) else asked)

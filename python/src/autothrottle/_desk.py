@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ._clock import NANOS, Alarm, Alarms, Clock, nanos
 from ._convert import Converted, convert_scope, make_engine
+from ._draining import Draining
 from ._events import CancelEvent, Events, Notices, RequestEvent, SettleEvent
 from ._managers import Handles, ManagedScopes
 from ._native import Engine
@@ -70,7 +71,7 @@ def locked(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
     return call
 
 
-class Desk:
+class Desk(Draining):
     """The part of a throttle that has no idea of tasks and threads."""
 
     def __init__(
@@ -86,7 +87,6 @@ class Desk:
             self.engine = make_engine(made, partial(self.following.open, shared))
         self.events = Events()
         self.events.has_lines = made.driver.get("warnings") is not False
-        self.closed: ClosedError | None = None
         self.in_flight: set[int] = set()
         self.by_hand: set[int] = set()
         self.is_forked = False
@@ -166,8 +166,7 @@ class Desk:
     @locked
     def request(self, scopes: Scopes, target: object, wait: Wait) -> Permit | Waiting:
         """A permit for one request: at once where no limit stands in the way."""
-        if self.closed is not None:
-            raise ClosedError() from self.closed.__cause__
+        self.check_open(wait)
         if self.lost or self.is_forked:
             self.collect()
         costs = handles = None

@@ -78,6 +78,15 @@ class Exchanged(Generic[R]):
 
 async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Exchanged[R]:
     """Sends with permission. If this raises, everything is settled."""
+    wait = _first_wait(core._settings, call)
+    if not asks_robots:
+        # The file is part of the request that asks for it.
+        wait = wait._replace(is_taken=True)
+    with core._desk.job(wait) as taken:
+        return await _exchange(core, call, asks_robots, taken)
+
+
+async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) -> Exchanged[R]:
     if core._robots is not None and asks_robots:
         await core._robots.admit(core, call)
     settings, desk = core._settings, core._desk
@@ -86,7 +95,7 @@ async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Excha
     limit = seconds_of("request_timeout", options.get("request_timeout"))
     limit = settings.request_timeout if limit is None else limit
     left = settings.retries if request.method in settings.methods else 0
-    permit = await core._enter(request, options.get("scopes"), _first_wait(settings, call))
+    permit = await core._enter(request, options.get("scopes"), wait)
     while True:
         response: R | None = None
         outcome = NOTHING
@@ -150,7 +159,7 @@ def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: O
     permit.tell(outcome)
     asked = core._desk.asked
     if place is not None:
-        _next_hop.set((place, asked) if asked else None)
+        _next_hop.set((place, asked or 0))
     return Exchanged(response, None)
 
 
@@ -176,12 +185,13 @@ def _first_wait(settings: Settings, call: Call[Any]) -> Wait:
         return wait
     if asked > settings.redirect_max_delay * NANOS:
         raise RetryAfterTooLongError(asked / NANOS, settings.redirect_max_delay)
-    return wait._replace(delay=max(wait.delay, asked))
+    return wait._replace(delay=max(wait.delay, asked), is_taken=True)
 
 
 def _wait_again(core: Core, options: RequestOptions, start: int) -> Wait:
     """How the next attempt waits, and how much longer."""
     wait = wait_of(options.get("priority", 0), options.get("cost", 1), 0, options.get("max_wait"))
+    wait = wait._replace(is_taken=True)
     if wait.max_wait is None:
         return wait
     return wait._replace(max_wait=max(0.0, wait.max_wait - (core._clock.now() - start) / NANOS))

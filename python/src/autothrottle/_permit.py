@@ -32,6 +32,8 @@ class Wait(NamedTuple):
     cost: float = 1
     delay: int = 0
     max_wait: float | None = None
+    is_taken: bool = False
+    """Whether it belongs to what was taken in before: a retry, a hop of a redirect."""
 
 
 class Waiting:
@@ -357,6 +359,12 @@ def permits_around(desk: Giver) -> list[Permit]:
     if not around:
         return []
     return [each for each in _all(around) if each._desk is desk and not each.is_settled]
+
+
+def is_inside(desk: object) -> bool:
+    """Whether what runs now is a function or a block that a permit of this throttle was for."""
+    around = _around.get()
+    return bool(around) and any(each._desk is desk for each in _all(around))
 
 
 LATE = 500_000

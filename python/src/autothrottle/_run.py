@@ -50,6 +50,19 @@ async def run(
     limit: float | None = None,
 ) -> Any:
     """Calls with a permit, and settles with what that gives or raises."""
+    with core._desk.job(wait) as taken:
+        return await _run(core, target, call, scopes, taken, retry, limit)
+
+
+async def _run(
+    core: Runner,
+    target: object,
+    call: Callable[[Permit], Any],
+    scopes: Scopes | None,
+    wait: Wait,
+    retry: bool | RunRetry | None,
+    limit: float | None,
+) -> Any:
     left = retries_of(retry, core._settings)
     start = core._clock.now()
     permit = await core._enter(target, scopes, wait)

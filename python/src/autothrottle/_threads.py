@@ -149,8 +149,15 @@ class ThreadDesk(Desk):
 
     def wait_idle(self) -> None:
         """Blocks until no request waits or is in flight."""
+        self._rests(lambda: self.is_idle)
+
+    def wait_over(self) -> None:
+        """Blocks until all that was taken in is over."""
+        self._rests(lambda: self.is_over)
+
+    def _rests(self, is_it: Callable[[], bool]) -> None:
         with self.lock:
-            while not self.is_idle:
+            while not is_it():
                 self.clock.wait(self._idle, None)
 
     def _pass_on(self) -> None:
@@ -274,6 +281,14 @@ class ThreadThrottle(BaseThrottle):
     def idle(self) -> None:
         """Blocks until no request waits or is in flight."""
         self._desk.wait_idle()
+
+    def drain(self) -> None:
+        """Takes in no more: each new request is a ``ClosedError``. Blocks until all that was taken in is
+        over, with its retries, redirects and functions; then the throttle is closed. ``close`` ends it early.
+        """
+        self._desk.takes_no_more = True
+        self._desk.wait_over()
+        self.__exit__()
 
     def __enter__(self) -> Self:
         return self

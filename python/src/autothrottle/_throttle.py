@@ -136,7 +136,14 @@ class _TaskDesk(Desk):
 
     async def idle(self) -> None:
         """Waits until no request waits or is in flight."""
-        while not self.is_idle:
+        await self._rests(lambda: self.is_idle)
+
+    async def over(self) -> None:
+        """Waits until all that was taken in is over."""
+        await self._rests(lambda: self.is_over)
+
+    async def _rests(self, is_it: Callable[[], bool]) -> None:
+        while not is_it():
             if self._idle is None or self._idle.is_set():
                 self._idle = asyncio.Event()
             await self._idle.wait()
@@ -368,6 +375,15 @@ class Throttle(BaseThrottle):
     async def idle(self) -> None:
         """Waits until no request waits or is in flight."""
         await self._desk.idle()
+
+    async def drain(self) -> None:
+        """Takes in no more: each new request is a ``ClosedError``. Returns when all that was taken in is
+        over, with its retries, redirects and functions; then the throttle is closed, as by ``aclose``.
+        ``close`` ends it early.
+        """
+        self._desk.takes_no_more = True
+        await self._desk.over()
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Closes, and waits until what is in flight has ended. Of a limit that processes share it leaves, so

@@ -149,12 +149,14 @@ class ThrottleTimeoutError(ThrottleError, TimeoutError):
 
 
 class ClosedError(ThrottleError):
-    """The throttle was closed. ``__cause__`` is what ``close`` was given."""
+    """The throttle was closed, or drains. ``__cause__`` is what ``close`` was given."""
 
     code = "ERR_CLOSED"
 
-    def __init__(self) -> None:
-        super().__init__("the throttle is closed")
+    def __init__(self, is_draining: bool = False) -> None:
+        super().__init__(
+            "the throttle drains: it takes in no more" if is_draining else "the throttle is closed"
+        )
 
 
 class NestedError(ThrottleError):

@@ -107,7 +107,8 @@ class Core:
             scopes = {asked.host: 1.0, **({f"{account}#other": 1.0} if plan is None else plan.scopes)}
             # What was refused is older than what waits.
             priority = own.get("priority", 0) + (1 if attempt else 0)
-            permit = await throttle._enter(what.url, scopes, wait_of(priority, 1, delay, own.get("max_wait")))
+            wait = wait_of(priority, 1, delay, own.get("max_wait"))._replace(is_taken=attempt > 0)
+            permit = await throttle._enter(what.url, scopes, wait)
             call = None
             with throttle._desk.lock:
                 if budgets is not None and plan is not None:
