@@ -27,7 +27,7 @@ export interface Audience {
 const DOES = {
   'no-effect': 'has no effect in',
   'rampup-bound': 'slows rampup down in',
-  'hold-cut': 'cuts a wait of',
+  'wait-capped': 'cuts a wait of',
 }
 
 export class Notices {
@@ -91,7 +91,7 @@ export class Notices {
         this.#split(scope)
       } else if (kind === 'down') {
         this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
-      } else if (kind === 'no-effect' || kind === 'rampup-bound' || kind === 'hold-cut') {
+      } else if (kind === 'no-effect' || kind === 'rampup-bound' || kind === 'wait-capped') {
         const message = `${notice.path} ${scope ? `${DOES[kind]} ${scope}` : 'has no effect'}: ${notice.why}`
         this.#audience.warnings.tell(kind, message, scope || undefined)
       } else {

@@ -29,7 +29,7 @@ export function applyRobots(
   desk.driver.drain()
   if (asked && asked.crawlDelayMs > maxDelay && outcome === 'applied') {
     const wish = `robots.txt of ${name} asks for ${asked.crawlDelayMs} ms between requests`
-    desk.warnings.once('hold-cut', `${wish}; robots.maxDelay makes it ${maxDelay}`, name)
+    desk.warnings.once('wait-capped', `${wish}; robots.maxDelay makes it ${maxDelay}`, name)
   }
   if (outcome !== 'overruled') return asked
   const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`

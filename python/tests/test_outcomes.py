@@ -209,7 +209,7 @@ async def test_a_wait_beyond_a_day_is_cut_with_a_warning(clock: FakeClock) -> No
     message = (
         "backoff.max_hold cuts a wait of example.com: the server asked for 100000 s, and 86400 s are kept"
     )
-    assert warnings == [("hold-cut", message)]
+    assert warnings == [("wait-capped", message)]
 
 
 # A request that begins later than it was allowed: gaps and latencies count from when it is on its way.

@@ -8,14 +8,14 @@ impl Warning {
     /// For programs: unlike that of any other kind.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Bad { .. } => "shared-message",
-            Self::Version { .. } => "shared-version",
-            Self::Unreadable => "shared-memory",
-            Self::Options { .. } => "shared-options",
-            Self::Offline { .. } => "shared-offline",
-            Self::Online => "shared-online",
-            Self::Deaf { .. } => "shared-deaf",
-            Self::Crowded => "shared-crowded",
+            Self::Bad { .. } => "group-message",
+            Self::Version { .. } => "group-version",
+            Self::Unreadable => "group-memory",
+            Self::Options { .. } => "group-options",
+            Self::Offline { .. } => "group-offline",
+            Self::Online => "group-online",
+            Self::Deaf { .. } => "group-deaf",
+            Self::Crowded => "group-crowded",
         }
     }
 

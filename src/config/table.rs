@@ -266,7 +266,7 @@ settings! {
     Backoff "maxHold" TIME => Number(86_400_000.0),
         "`BACKOFF_MAX_DELAY` under Scrapy's names", "",
         "The longest wait in milliseconds that a server may ask for (`Retry-After`, a reset with none \
-         left). A longer one is cut, with the warning `hold-cut`.",
+         left). A longer one is cut, with the warning `wait-capped`.",
         "One wrong field must not silence a host for a year.";
     Backoff "window" TIME => Number(60_000.0),
         "", "BACKOFF_WINDOW",

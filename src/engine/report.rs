@@ -110,7 +110,7 @@ impl Engine {
         let [asked, kept] = [asked, most].map(|span| whole_text(span.micros() / 1_000_000));
         let why = text(&["the server asked for ", &asked, " s, and ", &kept, " s are kept"]);
         let (scope, setting) = (String::from(&*entry.name), String::from("backoff.maxHold"));
-        self.notices.push(Notice::HoldCut(Diagnostic { scope, path: setting.clone(), setting, why }));
+        self.notices.push(Notice::WaitCapped(Diagnostic { scope, path: setting.clone(), setting, why }));
     }
 
     /// Lets a scope's meter see what is going on now.

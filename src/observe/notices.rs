@@ -39,7 +39,7 @@ kinds! {
         /// setting of a scope once, until the scope is configured.
         RampupBound(Diagnostic) = "rampup-bound",
         /// A server asked for a longer wait than `backoff.maxHold`. Each scope once.
-        HoldCut(Diagnostic) = "hold-cut",
+        WaitCapped(Diagnostic) = "wait-capped",
         /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
         Stalled(Stall) = "stall",
         /// Answers of the scope name several budgets: the driver names the route of what waits, and of all

@@ -98,7 +98,7 @@ test('notices: what answers changed, as objects', () => {
     { kind: 'hold', ...pace, askedMs: 3_600_000 },
     { kind: 'answer', ...pace, isBad: true, delayBeforeMs: 10, inFlight: 0 },
     {
-      kind: 'hold-cut',
+      kind: 'wait-capped',
       scope: 'a',
       setting: 'backoff.maxHold',
       path: 'backoff.maxHold',

@@ -175,7 +175,7 @@ test('a wait that is cut is told with what the server asked for, and warned of',
     'backoff.maxHold cuts a wait of a.example: the server asked for 100000 s, and 86400 s are kept'
   assert.deepEqual(told, [
     [100_000_000, 86_400_050],
-    ['hold-cut', 'a.example', message],
+    ['wait-capped', 'a.example', message],
   ])
 })
 

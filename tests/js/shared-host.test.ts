@@ -220,7 +220,7 @@ test('the way is broken: divided, waiting or failing; and together again', async
     const warnings: string[] = []
     for (const throttle of all)
       throttle.addEventListener('warning', ({ code }: WarningEvent) => {
-        if (code.startsWith('shared')) warnings.push(code)
+        if (code.startsWith('group')) warnings.push(code)
       })
     const seen = { sent: 0, failed: [] as unknown[] }
     for (const throttle of all) loop(throttle, seen)
@@ -232,12 +232,12 @@ test('the way is broken: divided, waiting or failing; and together again', async
     assert.equal(seen.sent > before, offline === 'divide')
     const codes = seen.failed.map((error) => error instanceof SharedError && error.code)
     assert.deepEqual(codes, offline === 'fail' ? ['ERR_SHARED_OFFLINE', 'ERR_SHARED_OFFLINE'] : [])
-    assert.deepEqual(warnings, ['shared-offline', 'shared-offline'])
+    assert.deepEqual(warnings, ['group-offline', 'group-offline'])
     await world.run(5000)
     const back = seen.sent
     await world.run(5000)
     if (offline !== 'fail') assert.ok(seen.sent - back > 45, `${offline}: ${seen.sent - back} after it`)
-    assert.deepEqual(warnings.slice(2), ['shared-online', 'shared-online'])
+    assert.deepEqual(warnings.slice(2), ['group-online', 'group-online'])
   }
 })
 
@@ -357,7 +357,7 @@ test('functions that hold what calls inside them wait for: the slots come back, 
   assert.deepEqual(warned, [])
 })
 
-test('hold-cut, stall and unheard are told in a group as they are in one process', async () => {
+test('wait-capped, stall and unheard are told in a group as they are in one process', async () => {
   const { world, all } = throttles(2, { defaults: FREE })
   const [a, b] = all as [Throttle, Throttle]
   const told: [string, WarningEvent['code'], string | undefined][] = []
@@ -375,7 +375,7 @@ test('hold-cut, stall and unheard are told in a group as they are in one process
   // The process that an answer came in at tells of its hold.
   await settle(b, 'https://cut.example/', { status: 429, headers: { 'retry-after': '100000' } })
   assert.deepEqual(
-    told.filter(([, code]) => code === 'hold-cut').map(([, , scope]) => scope),
+    told.filter(([, code]) => code === 'wait-capped').map(([, , scope]) => scope),
     ['cut.example'],
   )
   for (let silent = 0; silent < 25; silent++) await settle(a, 'https://deaf.example/', {})

@@ -80,7 +80,7 @@ fn a_wait_that_is_cut_is_warned_of() {
     for sent in [10_000, 20_000] {
         exchange(&mut engine, sent, &refusal(60_000.0));
     }
-    let [Notice::HoldCut(cut)] = &engine.take_notices()[..] else { panic!("one") };
+    let [Notice::WaitCapped(cut)] = &engine.take_notices()[..] else { panic!("one") };
     assert_eq!((&*cut.scope, &*cut.path), ("a", "backoff.maxHold"));
     assert_eq!(cut.why, "the server asked for 60 s, and 5 s are kept");
 }

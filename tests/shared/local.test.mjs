@@ -99,7 +99,7 @@ test('other options are a warning, and those of the process that decides count',
   const many = { defaults: { ...two.defaults, concurrency: 9 } }
   const second = member({ name: 'options', url: seen.url, options: many, atOnce: 12 })
   await allAreServed([first, second], seen)
-  await until('who differs warns', () => second.said.some(({ warning }) => warning === 'shared-options'))
+  await until('who differs warns', () => second.said.some(({ warning }) => warning === 'group-options'))
   assert.ok(!first.said.some(({ warning }) => warning), 'whose options count need not')
   assert.ok(seen.most <= 2, `${seen.most} at a time`)
   await stopAll([first, second])

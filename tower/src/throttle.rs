@@ -368,7 +368,7 @@ fn tell(notice: &Notice) {
     match notice {
         Notice::NoEffect(found) => warn(found, "it has no effect"),
         Notice::RampupBound(found) => warn(found, "it slows rampup down"),
-        Notice::HoldCut(found) => warn(found, "it cuts a wait"),
+        Notice::WaitCapped(found) => warn(found, "it cuts a wait"),
         Notice::Stalled(Stall { scope, for_ms }) => {
             tracing::warn!(scope, for_ms, "the server only answers badly");
         }

@@ -155,7 +155,7 @@ class BaseThrottle:
         if asked is not None and asked > most and outcome == "applied":
             wish = f"robots.txt of {name} asks for {asked / NANOS:g} s between requests"
             self._desk.warn(
-                "hold-cut", f"{wish}; max_delay makes it {most / NANOS:g}", name, f"hold-cut {name}"
+                "wait-capped", f"{wish}; max_delay makes it {most / NANOS:g}", name, f"wait-capped {name}"
             )
         if outcome == "overruled" and delay is not None:
             wish = f"robots.txt of {name} asks for one request at a time, {delay / NANOS:g} s apart"

@@ -99,14 +99,14 @@ class StallEvent:
 
 
 SharedCode: TypeAlias = Literal[
-    "shared-options",
-    "shared-version",
-    "shared-message",
-    "shared-memory",
-    "shared-deaf",
-    "shared-offline",
-    "shared-online",
-    "shared-crowded",
+    "group-options",
+    "group-version",
+    "group-message",
+    "group-memory",
+    "group-deaf",
+    "group-offline",
+    "group-online",
+    "group-crowded",
 ]
 """Warnings of a limit that processes share."""
 
@@ -123,7 +123,7 @@ class WarningEvent:
         "nested",
         "no-effect",
         "rampup-bound",
-        "hold-cut",
+        "wait-capped",
         "robots-overruled",
         "permit-lost",
         "suspicious-unit",
@@ -292,7 +292,7 @@ def _nothing() -> None:
 _FINDINGS = {
     "no-effect": "{0} has no effect{1}",
     "rampup-bound": "{0} slows rampup down in {2}",
-    "hold-cut": "{0} cuts a wait of {2}",
+    "wait-capped": "{0} cuts a wait of {2}",
 }
 
 

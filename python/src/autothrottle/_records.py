@@ -173,7 +173,7 @@ NoticeKind: TypeAlias = Literal[
     "answer",
     "no-effect",
     "rampup-bound",
-    "hold-cut",
+    "wait-capped",
     "stall",
     "budgets",
     "down",
@@ -188,7 +188,7 @@ NoticeKind: TypeAlias = Literal[
 * ``no-effect``: A setting has no effect.
 * ``rampup-bound``: A limit of the user's is what binds a scope that ramps: without it the scope would
   be faster. Each setting of a scope once, until the scope is configured.
-* ``hold-cut``: A server asked for a longer wait than ``backoff.maxHold``. Each scope once.
+* ``wait-capped``: A server asked for a longer wait than ``backoff.maxHold``. Each scope once.
 * ``stall``: A scope has only answered badly for ``stallAfter``. Once, until it answers well again.
 * ``budgets``: Answers of the scope name several budgets: the driver names the route of what waits,
   and of all that comes. Once.
@@ -226,10 +226,10 @@ class Notice:
     measured.
     """
     setting: str | None = None
-    """``no-effect``, ``rampup-bound``, ``hold-cut``: The setting's name."""
+    """``no-effect``, ``rampup-bound``, ``wait-capped``: The setting's name."""
     path: str | None = None
-    """``no-effect``, ``rampup-bound``, ``hold-cut``: Where it is set: ``defaults.concurrency``."""
+    """``no-effect``, ``rampup-bound``, ``wait-capped``: Where it is set: ``defaults.concurrency``."""
     why: str | None = None
-    """``no-effect``, ``rampup-bound``, ``hold-cut``: What was seen."""
+    """``no-effect``, ``rampup-bound``, ``wait-capped``: What was seen."""
     span: int | None = None
     """``stall``, ``down``: For how long, in nanoseconds."""

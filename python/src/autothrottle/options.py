@@ -122,7 +122,7 @@ class BackoffOptions(TypedDict, total=False):
 
     max_hold: Seconds
     """The longest wait in seconds that a server may ask for (``Retry-After``, a reset with none left). A
-    longer one is cut, with the warning ``hold-cut``. Default 86400; ``BACKOFF_MAX_DELAY`` under Scrapy's
+    longer one is cut, with the warning ``wait-capped``. Default 86400; ``BACKOFF_MAX_DELAY`` under Scrapy's
     names. One wrong field must not silence a host for a year.
     """
 

@@ -114,7 +114,7 @@ def test_offline_divides_waits_or_fails() -> None:
         for _ in range(4):
             second.submit("gap")
         world.run(12_000)
-        assert second.warnings == ["shared-offline"], offline
+        assert second.warnings == ["group-offline"], offline
         if offline in (None, "divide"):
             # Two there were: half the pace.
             assert len(left) == 4
@@ -130,7 +130,7 @@ def test_offline_divides_waits_or_fails() -> None:
             world.run(13_000)
             assert len(left) == 4
             assert left[0] - begin > 20_000
-            assert second.warnings == ["shared-offline", "shared-online"]
+            assert second.warnings == ["group-offline", "group-online"]
 
 
 def test_a_process_that_is_told_how_many_there_are_goes_on_alone() -> None:
@@ -143,7 +143,7 @@ def test_a_process_that_is_told_how_many_there_are_goes_on_alone() -> None:
         for _ in range(4):
             process.submit("gap")
         world.run(10_000)
-        assert process.warnings == ["shared-offline"]
+        assert process.warnings == ["group-offline"]
         assert len(left) == (0 if members is None else 4)
 
 
@@ -155,7 +155,7 @@ def test_other_options_are_told_and_the_writers_count() -> None:
     world.run(500)
     second.submit("gap")
     world.run(1000)
-    assert "shared-options" in second.warnings
+    assert "group-options" in second.warnings
 
 
 def test_a_process_that_leaves_is_followed_at_once() -> None:
@@ -250,7 +250,7 @@ def test_what_is_no_frame_is_dropped_and_told() -> None:
     for frame in (b"", b"{", b"[]" * 1000, bytes(range(256))):
         second.peer.received(frame)
     world.run(1000)
-    assert set(second.warnings) <= {"shared-message", "shared-version"}
+    assert set(second.warnings) <= {"group-message", "group-version"}
     assert second.warnings
     left: list[float] = []
     second.work = lambda _: left.append(world.now)
@@ -305,7 +305,7 @@ def test_a_cut_hold_and_a_stall_are_told_to_the_processes() -> None:
     second.submit("slots")
     world.run(2000)
     told = [(each.kind, each.scope) for each in second.host.take_notices() + first.host.take_notices()]
-    assert ("hold-cut", "slots") in told
+    assert ("wait-capped", "slots") in told
 
     def fails(ticket: int) -> None:
         second.host.settle(second.ns, ticket, status=503)

@@ -144,7 +144,7 @@ def test_three_slots_for_processes_of_all_languages_and_the_writer_is_killed(
             said = process.communicate()[0].split()
             # All languages say the same of the same options. That a way was made anew may be told: a process
             # that did not run for a while cannot know better.
-            assert kind == "rust" or set(said) <= {b"shared-deaf"}
+            assert kind == "rust" or set(said) <= {b"group-deaf"}
     finally:
         for process in processes.values():
             process.kill()
@@ -347,12 +347,12 @@ def test_a_store_that_is_gone_and_comes_back(kind: str) -> None:
                 server.pause()
             with pytest.raises(SharedError):
                 ask_on(throttle)
-            assert codes == ["shared-offline"]
+            assert codes == ["group-offline"]
             if kind == "killed":
                 server.start()
             else:
                 server.resume()
-            until("it is there again", lambda: "shared-online" in codes)
+            until("it is there again", lambda: "group-online" in codes)
             with throttle.acquire("https://a.example/"):
                 pass
     finally:

@@ -56,7 +56,7 @@ class Teller:
         elif notice.kind == "rampup-bound":
             setting, why = named(self._options, notice.path), worded(self._options, notice.why)
             self._warn("%s slows rampup down in %s: %s", setting, notice.scope, why)
-        elif notice.kind == "hold-cut":
+        elif notice.kind == "wait-capped":
             self._warn("BACKOFF_MAX_DELAY cuts a wait of %s: %s", notice.scope, notice.why)
         elif notice.kind == "down" and notice.span is not None:
             self.count("down")
