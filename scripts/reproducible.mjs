@@ -22,8 +22,7 @@ async function made(clone) {
   const quiet = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel', 'error']
   await run('npm', ['ci', ...quiet], { cwd: clone })
   const env = { ...process.env, CARGO_TARGET_DIR: join(clone, 'target') }
-  await run('node', ['scripts/build.mjs'], { cwd: clone, env })
-  await run('npm', ['pack', '--ignore-scripts', '--silent'], { cwd: clone })
+  await run('node', ['scripts/pack.mjs'], { cwd: clone, env })
   const tarball = readdirSync(clone).find((file) => file.endsWith('.tgz'))
   mkdirSync(`${clone}-unpacked`)
   await run('tar', ['-xzf', join(clone, tarball), '-C', `${clone}-unpacked`])

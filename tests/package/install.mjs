@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root, start } from '../../scripts/lib.mjs'
+import { stage } from '../../scripts/pack.mjs'
 
 /**
  * `run` runs a program there and gives what it prints; `remove` removes the project.
@@ -15,7 +16,10 @@ export function packed(where = tmpdir()) {
   const env = { ...process.env, NO_COLOR: '1' }
   const run = (command, args, cwd = scratch) =>
     execFileSync(command, args, { ...start(command), cwd, encoding: 'utf8', stdio: 'pipe', env })
-  run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch], root)
+  const folder = join(scratch, 'package')
+  stage(folder)
+  run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch, folder], root)
+  rmSync(folder, { recursive: true })
   const tarball = join(
     scratch,
     readdirSync(scratch).find((name) => name.endsWith('.tgz')),
