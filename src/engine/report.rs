@@ -183,6 +183,8 @@ impl Engine {
         } else if typed.has(Typed::CONCURRENCY)
             && config.concurrency > 1
             && config.autothrottle.is_none()
+            // Beside a rate they are for a server that becomes slow.
+            && !typed.has(Typed::RATE)
             && never_bound(Reason::Concurrency)
         {
             let [slots, used] =
@@ -195,12 +197,14 @@ impl Engine {
         {
             ("slotDelay", "no request ever waited for it while requests waited".into())
         } else if typed.has(Typed::RATE) && meter.hardly_rated() {
-            let slower = match meter.slowest() {
-                Some(Reason::Global) => {
+            let slower = match meter.slowest()? {
+                Reason::Global => {
                     text(&["maxInFlight (", &whole_text(self.config.max_in_flight.into()), ")"])
                 }
-                Some(reason) => reason.name().into(),
-                None => "another scope".into(),
+                reason @ Reason::Concurrency if typed.has(Typed::CONCURRENCY) => reason.name().into(),
+                reason @ Reason::Quota if !config.quotas.is_empty() => reason.name().into(),
+                // What the server says, a pause, another scope: the rate is for the time without it.
+                _ => return None,
             };
             ("rate", text(&["requests hardly ever wait for it, but for ", &slower]))
         } else {

@@ -10,7 +10,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { test } from 'node:test'
+import { mock, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { format } from 'node:util'
 import * as autothrottle from 'autothrottle'
@@ -154,7 +154,10 @@ for (const page of PAGES) {
       assert.ok(kind === 'js' || kind === 'ts', `${kind}: say where it runs, or why it cannot`)
       const expected = [...code.matchAll(/^\/\/ → (.*)$/gm)].map(([, said]) => said)
       assert.ok(expected.length > 0 || /^export /m.test(code), 'it says what it prints')
-      assert.deepEqual(await play(code), expected)
+      const warn = mock.method(console, 'warn', () => {})
+      assert.deepEqual(await play(code).finally(() => warn.mock.restore()), expected)
+      const said = warn.mock.calls.map(({ arguments: [words] }) => words)
+      assert.deepEqual(said, [], 'no program of a page is warned')
     })
   }
 }

@@ -326,7 +326,7 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
     for options in [
         r#"{ "maxInFlight": 10, "delay": 0 }"#, r#"{ "concurrency": 10 }"#,
         r#"{ "concurrency": 10, "maxInFlight": 10 }"#, r#"{ "maxInFlight": 10, "rate": 1 }"#,
-        r#"{ "maxInFlight": 10, "rampup": true }"#, "{}",
+        r#"{ "maxInFlight": 10, "rampup": true }"#, "{}", r#"{ "rate": 5, "concurrency": 2 }"#,
     ] {
         let mut driver = Driver::new(options, 300);
         driver.run(30);
