@@ -67,6 +67,10 @@ export function watched(
   onPart?: (bytes: Uint8Array) => void,
 ): Response {
   const { body, url, redirected, type, status, statusText, headers } = response
+  if (isEmpty(response)) {
+    onEnd(undefined, true)
+    return response
+  }
   if (isNodeStream(body) && !body.destroyed) {
     watchStream(body, onEnd)
     return response
@@ -111,6 +115,12 @@ export function watched(
   if (!isKnown) Object.assign(metadata, { status, ok: false })
   const init = { status: isKnown ? status : 200, statusText, headers }
   return withMetadata(new Response(stream as unknown as BodyInit, init), metadata)
+}
+
+/** Whether no byte of a body comes, and many read none. A custom `fetch` may have headers of any kind. */
+function isEmpty({ status, headers }: Response): boolean {
+  if (status === 204 || status === 205 || status === 304) return true
+  return typeof headers?.get === 'function' && headers.get('content-length') === '0'
 }
 
 function watchStream(body: NodeStream, onEnd: (error?: unknown) => void): void {

@@ -354,7 +354,7 @@ export class Fetcher {
 
   /** The answer goes out; its slots come back now, or when its body is over. */
   readonly #give = ({ permit, response, outcome }: Exchange): Response => {
-    if (this.isHeldByBodies) {
+    if (this.isHeldByBodies && permit.method?.toUpperCase() !== 'HEAD') {
       permit.isGood = response.status < 400 && outcome.backoff !== true
       return watched(response, settler(permit, outcome))
     }

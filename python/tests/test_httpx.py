@@ -122,6 +122,21 @@ async def test_a_body_that_is_here_already_gives_its_slot_back(clock: FakeClock)
     assert throttle.stats().in_flight == 0
 
 
+@pytest.mark.parametrize(
+    ("method", "status", "headers"),
+    [("HEAD", 200, {}), ("GET", 204, {}), ("GET", 304, {}), ("GET", 200, {"Content-Length": "0"})],
+)
+async def test_an_answer_without_a_body_gives_its_slot_back(
+    clock: FakeClock, method: str, status: int, headers: dict[str, str]
+) -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, headers=headers, stream=Parts())
+
+    throttle, client = client_of(clock, answer, release="body")
+    async with client.stream(method, URL):
+        assert throttle.stats().in_flight == 0
+
+
 async def test_a_body_that_breaks_is_news(clock: FakeClock) -> None:
     body = Parts(httpx.ReadError("cut"))
     throttle, client = client_of(

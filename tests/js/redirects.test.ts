@@ -207,6 +207,8 @@ test('a fetch that gives no Response says so where it redirects', async () => {
 test("release: 'body': read, cancelled, failed, empty, cloned", async () => {
   const url = await served((request, response) => {
     if (request.url === '/none') return void response.writeHead(204).end()
+    if (request.url === '/same') return void response.writeHead(304).end()
+    if (request.url === '/empty') return void response.writeHead(200, { 'content-length': '0' }).end()
     response.write('first ')
     if (request.url === '/break') setTimeout(() => response.destroy(), 20)
     else setTimeout(() => response.end('last'), 20)
@@ -261,6 +263,19 @@ test("release: 'body': read, cancelled, failed, empty, cloned", async () => {
   const none = held()
   assert.equal((await none.fetch(`${url}/none`)).status, 204)
   assert.equal((await none.fetch(`${url}/x`, { method: 'HEAD' })).status, 200)
+  assert.equal((await none.fetch(new Request(`${url}/x`, { method: 'HEAD' }))).status, 200)
+  assert.equal((await none.fetch(`${url}/same`)).status, 304)
+  assert.equal((await none.fetch(`${url}/empty`)).status, 200)
+  // A custom fetch may give a body to anything.
+  const odd = held({
+    fetch: async (_, init) =>
+      init?.method === 'HEAD'
+        ? new Response(new ReadableStream({}))
+        : new Response(new ReadableStream({}), { headers: { 'content-length': '0' } }),
+  })
+  await odd.fetch('https://a.example/', { method: 'HEAD' })
+  await odd.fetch('https://a.example/')
+  assert.equal(odd.stats().inFlight, 0)
   assert.equal(none.stats().inFlight, 0)
 
   const read = held({ getHints: async (response) => void (await response.text()) })

@@ -149,7 +149,7 @@ def _end(desk: Desk, permit: Permit, outcome: Outcome, wait: Wait, is_replayable
 def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: Outcome) -> Exchanged[R]:
     """The answer goes out; its slots come back now, or when its body is over."""
     place = place_of(call.request.url, outcome.headers) if outcome.status in _REDIRECTS else None
-    if place is None and core._settings.is_held_by_body:
+    if place is None and core._settings.is_held_by_body and not _is_empty(call.request.method, outcome):
 
         def release(error: BaseException | None) -> None:
             failed = error is not None and failure_of(error) is not None
@@ -163,11 +163,23 @@ def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: O
     return Exchanged(response, None)
 
 
+def _is_empty(method: str, outcome: Outcome) -> bool:
+    """Whether no byte of a body comes, and many read none."""
+    if method.upper() == "HEAD" or outcome.status in (204, 205, 304):
+        return True
+    return _field(outcome.headers, "content-length") == "0"
+
+
 def place_of(url: str, headers: Any) -> str | None:
     """Where a redirect leads."""
+    place = _field(headers, "location")
+    return None if place is None else urldefrag(urljoin(url, place))[0]
+
+
+def _field(headers: Any, wanted: str) -> str | None:
     for name, value in headers.items() if hasattr(headers, "items") else headers or ():
-        if str(name).lower() == "location":
-            return urldefrag(urljoin(url, str(value)))[0]
+        if str(name).lower() == wanted:
+            return str(value)
     return None
 
 
