@@ -24,6 +24,15 @@ import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 
+// biome-ignore lint/suspicious/noTsIgnore: axios is there where it is used, and no error elsewhere.
+// @ts-ignore
+declare module 'axios' {
+  interface AxiosRequestConfig {
+    /** What a single request says to the throttle of its client. */
+    throttle?: ClientRequestOptions
+  }
+}
+
 /** Of axios' request config, what matters here. */
 interface Config {
   url?: string

@@ -10,7 +10,6 @@
  */
 import {
   chmodSync,
-  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -330,14 +329,24 @@ function declarations() {
   for (const entry of entries) reach(`${entry}.d.ts`)
   for (const path of reached) {
     mkdirSync(dirname(join(dist, 'cjs', path)), { recursive: true })
-    copyFileSync(join(dist, path), join(dist, 'cjs', path))
+    // The client whose options are added to may not be there.
+    const text = readFileSync(join(dist, path), 'utf8')
+    writeFileSync(join(dist, 'cjs', path), text.replaceAll(/^declare module '/gm, '// @ts-ignore\n$&'))
   }
   for (const name of readdirSync(dist)) {
     const isFolder = statSync(join(dist, name)).isDirectory()
     if (isFolder && !['cjs', 'edge', 'node'].includes(name)) rmSync(join(dist, name), { recursive: true })
   }
-  for (const entry of entries)
-    writeFileSync(join(dist, `${entry}.d.ts`), `export * from './cjs/${entry}.js'\n`)
+  for (const entry of entries) {
+    const from = `./cjs/${entry}.js`
+    // A client has other declarations for ES modules: they get the same options.
+    const own = /^\/\/ @ts-ignore\ndeclare module .*?^}\n/ms.exec(
+      readFileSync(join(dist, 'cjs', `${entry}.d.ts`), 'utf8'),
+    )
+    const [added = ''] = own ?? []
+    const named = added.replaceAll(/\?: (\w+)/g, `?: import('${from}').$1`)
+    writeFileSync(join(dist, `${entry}.d.ts`), `export * from '${from}'\n${named}`)
+  }
 }
 
 /** Tells JSR where the types of its entries are; others do not look. */

@@ -67,6 +67,15 @@ export interface ThrottledRequestInit extends RequestInit {
   throttle?: FetchOptions
 }
 
+// biome-ignore lint/suspicious/noTsIgnore: ky is there where it is used, and no error elsewhere.
+// @ts-ignore
+declare module 'ky' {
+  interface Options {
+    /** What a single request says to the throttle whose `fetch` the client has. */
+    throttle?: FetchOptions
+  }
+}
+
 /** Of a request without options. */
 export const NO_OPTIONS: RunOptions & FetchOptions = {}
 export const REQUEST_KEYS = ['signal', 'priority', 'cost', 'maxWait', 'delay']
@@ -149,6 +158,22 @@ export function checkInit(init: object): void {
   if (misplaced === undefined) return
   const value = kindOf(init[misplaced as keyof object])
   throw new TypeError(`${misplaced}: type { throttle: { ${misplaced}: ${value} } }`)
+}
+
+/** Words that other clients have beside these, and what to type for them. */
+const UNHEARD: readonly [key: string, how: string][] = [
+  ['timeout', 'throttle: { requestTimeout } counts from the send, throttle: { maxWait } is that of the wait'],
+  ['retry', 'createThrottle({ retry: { limit } }) repeats what fetch sends'],
+]
+/**
+ * What to warn of: a word in the options of `fetch` that it does not know, and ours is elsewhere. A client
+ * that hands on its own options heeds them: it has made `Headers` of what was typed, or has a signal.
+ */
+export function unheardIn(init: RequestInit): readonly [key: string, message: string] | undefined {
+  const found = UNHEARD.find(([key]) => key in init)
+  if (found === undefined || init.signal || 'get' in (init.headers ?? {})) return undefined
+  const [key, how] = found
+  return [key, `${key} has no effect among the options of fetch: ${how}`]
 }
 
 /** @throws {TypeError} for what gives no items, or gives letters. */

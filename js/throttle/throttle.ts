@@ -26,6 +26,7 @@ import {
   RUN_KEYS,
   type RunOptions,
   type ThrottledRequestInit,
+  unheardIn,
 } from '../core/requests.js'
 import { Runner } from '../core/run.js'
 import { Warnings } from '../core/warnings.js'
@@ -176,7 +177,7 @@ export class Throttle extends ThrottleEventTarget {
     try {
       const { platform } = this.#fetcher
       if (this.#fetcher.isSending(input)) return platform(input, init)
-      if (init !== undefined) checkInit(init)
+      if (init !== undefined) this.#check(init)
       if (init?.throttle === undefined) return this.#fetcher.fetch(input, init ?? NO_INIT, NO_OPTIONS)
       const { throttle, ...rest } = init
       const options = throttle ?? NO_OPTIONS
@@ -440,6 +441,12 @@ export class Throttle extends ThrottleEventTarget {
   #warnOfNames(met?: readonly string[]): void {
     for (const [name, said] of namesOfNone(this.options, met))
       this.#desk.warnings.once('no-effect', said, name)
+  }
+
+  #check(init: ThrottledRequestInit): void {
+    checkInit(init)
+    const unheard = init && unheardIn(init)
+    if (unheard) this.#desk.warnings.once('no-effect', unheard[1], undefined, `fetch ${unheard[0]}`)
   }
 
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {

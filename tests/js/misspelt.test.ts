@@ -115,6 +115,25 @@ test('a wrong place, a wrong kind, a wrong order', async () => {
   assert.equal((await throttle.fetch(page, { priority: 'high' })).status, 200)
 })
 
+test('timeout and retry beside fetch’s own options are told, and those that a client hands on are not', async () => {
+  const table: [init: object, said: RegExp | undefined][] = [
+    [{ timeout: 2000, headers: {} }, /^timeout has no effect .*: throttle: { requestTimeout } counts from/],
+    [{ retry: 2 }, /^retry has no effect .*: createThrottle\({ retry: { limit } }\) repeats/],
+    [{ method: 'POST', body: '' }, undefined],
+    // As ofetch does it, which heeds both itself.
+    [{ retry: 2, headers: new Headers() }, undefined],
+    [{ timeout: 5, signal: new AbortController().signal }, undefined],
+  ]
+  for (const [init, said] of table) {
+    const throttle = make({ delay: 0 })
+    const told: string[] = []
+    throttle.addEventListener('warning', ({ message }) => told.push(message))
+    for (let call = 0; call < 3; call++) await throttle.fetch(page, init)
+    assert.equal(told.length, said === undefined ? 0 : 1)
+    if (said) assert.match(told[0]!, said)
+  }
+})
+
 test('a hook that was not called', async () => {
   const throttle = make({ getScopes: byEndpoint as never })
   const expected = /getScopes gave a function: call it where you type it, getScopes: byEndpoint\(\)$/

@@ -22,6 +22,7 @@ import { rules } from 'autothrottle/robots'
 import { FakeClock } from 'autothrottle/testing'
 import axios, { AxiosHeaders, type InternalAxiosRequestConfig } from 'axios'
 import ky from 'ky'
+import { ofetch } from 'ofetch'
 import OpenAI from 'openai'
 import PQueue from 'p-queue'
 
@@ -334,6 +335,14 @@ const PROGRAMS: Record<string, [options: ThrottleOptions, server: Server, job: J
     (throttle) => {
       const client = ky.create({ fetch: throttle.fetch, timeout: false, retry: 0 })
       return Promise.all(urls(60).map((page) => client(page).text()))
+    },
+  ],
+  ofetch: [
+    { rate: 5 },
+    ok,
+    (throttle) => {
+      const client = ofetch.create({ retry: 2, timeout: 60_000 }, { fetch: throttle.fetch })
+      return Promise.all(urls(60).map((page) => client(page)))
     },
   ],
   'p-queue around it': [

@@ -8,8 +8,8 @@
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { isAll, skipUnless } from '../required.mjs'
@@ -106,6 +106,41 @@ for (const [name, target] of Object.entries({
   '@opentelemetry': join(root, 'node_modules/@opentelemetry'),
 }))
   if (existsSync(target)) symlinkSync(target, join(scratch, 'node_modules', name))
+
+/** Options of ky and axios have ours, also beside another version's generics. */
+const CLIENTS = `
+import axios from 'axios'
+import ky from 'ky'
+import { createThrottle } from 'autothrottle'
+import { throttleAdapter } from 'autothrottle/axios'
+const throttle = createThrottle()
+const client = ky.create({ fetch: throttle.fetch })
+void client('https://a.example/', { throttle: { priority: 1 } })
+// @ts-expect-error: misspelt
+void client('https://a.example/', { throttle: { prority: 1 } })
+const other = axios.create({ adapter: throttleAdapter(throttle, axios) })
+void other.get('https://a.example/', { throttle: { priority: 1, maxWait: 1000 } })
+// @ts-expect-error: misspelt
+void other.get('https://a.example/', { throttle: { prority: 1 } })
+`
+test('throttle is among the options of ky and axios', () => {
+  const links = ['axios', 'ky'].map((name) => join(scratch, 'node_modules', name))
+  for (const link of links) symlinkSync(join(root, 'node_modules', basename(link)), link)
+  const lib = ['es2022', 'dom', 'dom.iterable']
+  for (const way of ['nodenext', 'bundler']) {
+    const rules = { noEmit: true, strict: true, target: 'es2022', lib, types: [], skipLibCheck: false }
+    const options = { ...rules, ...WAYS[way], preserveSymlinks: true }
+    writeFileSync(join(scratch, 'program.ts'), CLIENTS)
+    writeFileSync(
+      join(scratch, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions: options, files: ['program.ts'] }),
+    )
+    const bin = join(root, 'node_modules/typescript/bin/tsc')
+    const { stdout } = spawnSync(process.execPath, [bin], { cwd: scratch, encoding: 'utf8' })
+    assert.equal(stdout, '', way)
+  }
+  for (const link of links) rmSync(link)
+})
 
 for (const [compiler, folder] of Object.entries(COMPILERS)) {
   const isThere = existsSync(folder)
