@@ -4,7 +4,8 @@
  *
  * A call is known to be inside while its function has not returned to us yet. After an `await`,
  * `AsyncLocalStorage` says it where that is free; in Node before 24 it slows every promise of the process.
- * There V8's asynchronous stack traces say it, read only for calls that wait while a function runs.
+ * There V8's asynchronous stack traces say it, read only for calls that wait while a function runs. They end
+ * inside clients that speak in events (got, undici): with one of those the storage is taken all the same.
  *
  * Where it is not known, time says it: no slot has come back for a while, and requests wait for one.
  */
@@ -55,6 +56,8 @@ export class Nesting {
   #here: Permit | undefined
   /** `null` where there is none for free. */
   #storage: Storage | null | undefined
+  /** Whether calls come by clients in which stacks end. */
+  #hasClients = false
   /** Calls inside functions that wait. */
   #waits = 0
   /** Counts what leaves and what ends. */
@@ -66,6 +69,12 @@ export class Nesting {
     this.#clock = clock
   }
 
+  /** A client sends by this throttle: its calls are followed also where that is not free. */
+  followClients(): void {
+    this.#hasClients = true
+    this.#storage ??= undefined
+  }
+
   /** Calls a function; `over` follows when what it gives is there. */
   call<T>(permit: Permit, work: (permit: Permit) => T): T {
     this.#run(permit)
@@ -74,7 +83,7 @@ export class Nesting {
 
   /** The same for what sends a request: only if it calls the throttle it is one of those that run. */
   send<T>(permit: Permit, work: (permit: Permit) => T): T {
-    if (this.#storage === undefined) this.#storage = storage()
+    if (this.#storage === undefined) this.#storage = storage(this.#hasClients)
     if (permit.place === NOWHERE) permit.place = SENDS
     const outer = this.#here
     this.#here = permit
@@ -253,10 +262,11 @@ function isHook({ outer }: Permit): boolean {
   return outer === undefined
 }
 
-/** `AsyncLocalStorage` where it is no hook at every promise. */
-function storage(): Storage | null {
+/** `AsyncLocalStorage` where it is no hook at every promise, or is wanted all the same. */
+function storage(isWanted: boolean): Storage | null {
   const { AsyncLocalStorage } = (builtin('async_hooks') ?? {}) as { AsyncLocalStorage?: new () => Storage }
-  if (AsyncLocalStorage === undefined || '_enable' in AsyncLocalStorage.prototype) return null
+  if (AsyncLocalStorage === undefined) return null
+  if (!isWanted && '_enable' in AsyncLocalStorage.prototype) return null
   return new AsyncLocalStorage()
 }
 
