@@ -1,6 +1,7 @@
 /** What `npx autothrottle` runs. */
 import { setFlagsFromString } from 'node:v8'
 import { main } from './main.js'
+import { say } from './terminal.js'
 
 // V8 lets the heap double before it collects: twice the memory for a program that waits most of the time.
 setFlagsFromString('--heap-growing-percent=20')
@@ -9,7 +10,7 @@ setFlagsFromString('--semi-space-growth-factor=1')
 // The reader of our output may leave before its end (`| head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
-  process.stderr.write(`autothrottle: standard output: ${error.message}\n`)
+  say(`autothrottle: standard output: ${error.message}\n`)
   process.exit(1)
 })
 // The progress may lose its reader: the work goes on.

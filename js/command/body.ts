@@ -5,16 +5,26 @@
  */
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import type { Clock } from '../options/options.js'
+import { LateError } from './failures.js'
 
 /** Pieces are gathered up to this many bytes before they are written. */
 const GATHERED = 1 << 16
 /** A body that is read once more is in memory up to this many bytes. */
 const HELD = 1 << 20
 
+/** How long a body may take. */
+export interface Within {
+  readonly ms: number
+  readonly clock: Clock
+}
+
 /** Where a body goes. */
 export interface Ways {
   /** The longest that is kept. */
   readonly most: number
+  readonly within: Within
   readonly file: string | undefined
   /** Whether it is read once more. */
   readonly isReadAgain: boolean
@@ -56,17 +66,14 @@ export class Body {
 /** Receives a body to its end, or to the longest that is kept. A file that is not whole is removed. */
 export async function receive(
   response: Response,
-  { most, file, isReadAgain, spare, onPart }: Ways,
+  { most, within, file, isReadAgain, spare, onPart }: Ways,
 ): Promise<Body> {
   let target = file === undefined ? undefined : new Target(file)
   let held: Uint8Array[] | undefined = isReadAgain ? [] : undefined
-  const reader = response.body?.getReader()
   let bytes = 0
   let isCut = false
   try {
-    while (reader && !isCut) {
-      const { done, value } = await reader.read()
-      if (done) break
+    for await (const value of piecesOf(response, within)) {
       isCut = bytes + value.length > most
       const part = isCut ? value.subarray(0, most - bytes) : value
       bytes += part.length
@@ -79,8 +86,8 @@ export async function receive(
       }
       if (isReadAgain && held === undefined) target ??= new Target(spare())
       for (const each of parts) await target?.write(each)
+      if (isCut) break
     }
-    if (isCut) await reader?.cancel()
     await target?.end()
   } catch (error) {
     await target?.drop()
@@ -88,6 +95,44 @@ export async function receive(
   }
   const isSpare = file === undefined && target !== undefined
   return new Body(bytes, isCut, held && Buffer.concat(held), target?.file, isSpare)
+}
+
+/** Its pieces as they come. It is let go of if it takes too long, or is not read to its end. */
+async function* piecesOf({ body }: Response, { ms, clock }: Within): AsyncGenerator<Uint8Array> {
+  const reader = body?.getReader()
+  if (!reader) return
+  let late: LateError | undefined
+  // A read that waits is over then.
+  const letGo = (reason?: unknown) => void reader.cancel(reason).catch(() => {})
+  const timer = clock.setTimeout(() => {
+    late = new LateError('the body', ms)
+    letGo(late)
+  }, ms)
+  let isOver = false
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      isOver = done
+      if (late) throw late
+      if (done) return
+      yield value
+    }
+  } finally {
+    clock.clearTimeout(timer)
+    if (!isOver) letGo()
+  }
+}
+
+/** RFC 9309 §2.5: so much of a robots.txt counts. */
+const MOST_OF_ROBOTS = 512_000
+
+/** As much of a robots.txt as counts: one without an end is read no further. */
+export async function robotsText(response: Response, within: Within): Promise<string> {
+  const spare = () => tmpdir()
+  const { held } = await receive(response, {
+    ...{ most: MOST_OF_ROBOTS, within, file: undefined, isReadAgain: true, spare },
+  })
+  return new TextDecoder().decode(held)
 }
 
 /** A file that is written in large pieces; a short one at once. */

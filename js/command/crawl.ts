@@ -5,6 +5,7 @@
  */
 import type { ThrottleOptions } from 'autothrottle'
 import { asUtf8 } from '../scopes/names.js'
+import { robotsText } from './body.js'
 import type { Job } from './journal.js'
 import { readingOf, sitemapsIn, urlIn } from './links.js'
 import { perform } from './perform.js'
@@ -26,8 +27,20 @@ export async function crawl(urls: readonly string[], values: Values, more?: Thro
   })
 }
 
+/**
+ * Redirects and sitemaps that lead on, one after the other, without a page between: fetch's own limit.
+ * `--depth` counts links of pages and `--max-pages` pages, so a server could lead on for ever.
+ */
+const MOST_HOPS = 20
+
 /** Headers that are for the origins that were given: another scheme or port is another origin. */
 const SECRET = new Set(['authorization', 'cookie', 'proxy-authorization'])
+
+/** The most that the command names one by one. */
+const TOO_FAR_SHOWN = 3
+
+/** How far a URL is away from the start. */
+type Near = Pick<Job, 'depth' | 'hops'>
 
 class Crawl implements Task {
   readonly command = 'crawl'
@@ -42,6 +55,7 @@ class Crawl implements Task {
   readonly #headers: Record<string, string>
   readonly #hasSitemaps: boolean
   #run: Run | undefined
+  #tooFar = 0
 
   constructor(
     starts: readonly URL[],
@@ -97,8 +111,9 @@ class Crawl implements Task {
     try {
       const init = { headers: this.#headersFor(new URL(origin)), signal: run.signal }
       const response = await run.throttle.fetch(`${origin}/robots.txt`, init)
-      text = response.ok ? await response.text() : ''
-      if (!response.ok) await response.body?.cancel()
+      const within = { ms: run.settings.timeout, clock: run.settings.clock }
+      text = response.ok ? await robotsText(response, within) : ''
+      if (!response.ok) void response.body?.cancel()
     } catch {
       // Who has no robots.txt may have a sitemap.
     }
@@ -107,7 +122,7 @@ class Crawl implements Task {
     run.add(
       this.#wanted(
         urls.flatMap((url) => urlIn(url, new URL(origin)) ?? []),
-        0,
+        { depth: 0 },
         false,
       ),
     )
@@ -128,14 +143,26 @@ class Crawl implements Task {
       onPart: (part) => reading?.write(part),
       end: () => {
         const { urls, isSitemap } = reading?.end() ?? { urls: [], isSitemap: false }
-        return this.#wanted(urls, isSitemap ? job.depth : job.depth + 1, true)
+        if (!isSitemap) return this.#wanted(urls, { depth: job.depth + 1 }, true)
+        const next = this.#next(job)
+        return next ? this.#wanted(urls, next, true) : []
       },
     }
   }
 
+  /** How far what this leads to is away: no farther than it, but a hop more; `undefined` after too many. */
+  #next({ url, depth, hops = 0 }: Job): Near | undefined {
+    if (hops < MOST_HOPS) return { depth, hops: hops + 1 }
+    if (++this.#tooFar <= TOO_FAR_SHOWN)
+      this.#run?.say(`${url} leads on after ${MOST_HOPS} redirects and sitemaps: it is not followed`)
+    return undefined
+  }
+
   /** Where a start leads is as good as given, also at another host: `site.example` to `www.site.example`. */
   #redirected(job: Job, from: URL, to: URL): Iterable<Job> {
-    if (!job.isStart) return this.#wanted([to], job.depth, true)
+    const next = this.#next(job)
+    if (next === undefined) return []
+    if (!job.isStart) return this.#wanted([to], next, true)
     const isLed = job.isLed === true || !this.#origins.has(to.origin)
     const isSecret = isLed && Object.keys(this.#headers).some((name) => SECRET.has(name))
     const without = isSecret ? ', without the headers that say who you are' : ''
@@ -143,19 +170,19 @@ class Crawl implements Task {
       this.hosts.add(to.host)
       this.#run?.say(`${from.href} leads to ${to.host}, which is crawled as well${without}`)
     } else if (isSecret) this.#run?.say(`${from.href} leads to ${to.origin}, which is crawled${without}`)
-    return [{ url: to.href, depth: job.depth, isStart: true, ...(isLed ? { isLed } : {}) }]
+    return [{ url: to.href, ...next, isStart: true, ...(isLed ? { isLed } : {}) }]
   }
 
-  *#wanted(urls: Iterable<URL>, depth: number, isFiltered: boolean): Generator<Job> {
+  *#wanted(urls: Iterable<URL>, near: Near, isFiltered: boolean): Generator<Job> {
     const { include, exclude, depth: deepest } = this.#filter
-    if (depth > deepest) return
+    if (near.depth > deepest) return
     for (const { href, host } of urls) {
       if (!this.hosts.has(host)) continue
       const isWanted =
         !isFiltered ||
         ((include.length === 0 || include.some((each) => each.test(href))) &&
           !exclude.some((each) => each.test(href)))
-      if (isWanted) yield { url: href, depth }
+      if (isWanted) yield { url: href, ...near }
     }
   }
 }

@@ -5,6 +5,15 @@
  * What differs is in the causes.
  */
 
+/** More time was taken than may be. */
+export class LateError extends Error {
+  readonly code = 'ERR_TIMEOUT'
+
+  constructor(thing: string, ms: number) {
+    super(`${thing} took more than ${ms} ms`)
+  }
+}
+
 /** A failure's code, by the code of the first cause that has one of these. */
 const CODES: readonly (readonly [string, RegExp])[] = [
   ['ERR_DNS', /^(?:ENOTFOUND|EAI_\w+|ENODATA|ESERVFAIL)$/],

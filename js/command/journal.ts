@@ -18,7 +18,7 @@ import {
 } from 'node:fs'
 import type { Snapshot, Throttle } from 'autothrottle'
 import { LineWriter, parsedLine, recoverLines } from './lines.js'
-import { UsageError } from './settings.js'
+import { opened, UsageError } from './settings.js'
 
 /** A URL to fetch, and how it was found. */
 export interface Job {
@@ -29,6 +29,8 @@ export interface Job {
   readonly isStart?: boolean
   /** A start led here from another host: its host was not given. */
   readonly isLed?: boolean
+  /** Redirects and sitemaps that led here, one after the other, since a link of a page. */
+  readonly hops?: number
   /** What identifies it, where that is not its URL. */
   readonly key?: string
   /** What the line of `get` says of it. */
@@ -137,7 +139,7 @@ function lock(file: string): void {
   const holder = existsSync(file) ? Number(readFileSync(file, 'utf8')) : Number.NaN
   if (holder !== process.pid && isAlive(holder))
     throw new UsageError(`--state: process ${holder} uses it; if it does not, remove ${file}`)
-  writeFileSync(file, String(process.pid))
+  opened('--state', () => writeFileSync(file, String(process.pid)))
 }
 
 function isAlive(pid: number): boolean {

@@ -1,15 +1,24 @@
 /** Sets up what a run needs, runs it, and shows it meanwhile. */
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
 import { createThrottle, type ThrottleOptions } from 'autothrottle'
 import { rules } from '../robots.js'
 import { type Job, Journal, keyOf } from './journal.js'
 import { fetchOf } from './network.js'
 import { noted, Run, type Task } from './run.js'
-import type { Settings } from './settings.js'
+import { opened, type Settings } from './settings.js'
 import { Store } from './store.js'
 import { startView, type View } from './view.js'
 
+/** The picture comes at the end: a place that cannot be written is known at once. */
+function tryToWrite(file: string): void {
+  const isNew = !existsSync(file)
+  closeSync(openSync(file, 'a'))
+  if (isNew) rmSync(file)
+}
+
 export async function perform(settings: Settings, task: Task, prepare?: (run: Run) => void): Promise<Run> {
-  const { state, throttle: options } = settings
+  const { state, plot, throttle: options } = settings
+  if (plot !== undefined) opened('--plot', () => tryToWrite(plot))
   const send = await fetchOf(settings.network)
   if (state !== undefined) Journal.claim(state, task.command)
   const snapshot = state === undefined ? undefined : Journal.pace(state)

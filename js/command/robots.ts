@@ -1,7 +1,9 @@
 /** `autothrottle robots`: what a host's robots.txt asks for, and whether it allows the paths. */
-import { createThrottle } from 'autothrottle'
+import { createThrottle, type ThrottleOptions } from 'autothrottle'
 import { parseRobots } from 'autothrottle/engine'
+import { systemClock } from '../base/clock.js'
 import { rules } from '../robots.js'
+import { robotsText } from './body.js'
 import { codeOf } from './failures.js'
 import { sitemapsIn } from './links.js'
 import { fetchOf } from './network.js'
@@ -9,14 +11,18 @@ import { networkOf, number, UsageError, urlOf } from './settings.js'
 import { json, print } from './terminal.js'
 import type { Values } from './usage.mjs'
 
-/** RFC 9309 §2.5: so much of it counts. */
-const MOST_BYTES = 512_000
-
 /** Whether the server is down, or counts what is asked: then the file is not known. */
 const isUnknown = (status: number) => status >= 500 || status === 429
 
-/** @returns whether all of the paths are allowed. */
-export async function robots([host, ...paths]: readonly string[], values: Values): Promise<boolean> {
+/**
+ * @param more options of the throttle, for tests: a clock, a web.
+ * @returns whether all of the paths are allowed.
+ */
+export async function robots(
+  [host, ...paths]: readonly string[],
+  values: Values,
+  more: ThrottleOptions = {},
+): Promise<boolean> {
   if (host === undefined) throw new UsageError('robots: want a host or a URL')
   const userAgent = (values['user-agent'] as string | undefined) ?? 'autothrottle'
   const at = urlOf(host, true)
@@ -26,14 +32,17 @@ export async function robots([host, ...paths]: readonly string[], values: Values
     requestTimeout,
     retry: { limit: 3 },
     fetch: (await fetchOf(networkOf(values))) ?? fetch,
+    ...more,
   })
   const response = await throttle.fetch(url, { headers: { 'user-agent': userAgent } }).catch((cause) => {
     if (host.includes('://')) throw cause
     const hint = codeOf(cause) === 'ERR_DNS' ? '' : `; try http://${at.host}`
     throw new Error(`no server answers at ${at.origin}${hint}`, { cause })
   })
-  const text = (await response.text()).slice(0, MOST_BYTES)
   const isThere = response.ok
+  const within = { ms: requestTimeout, clock: more.clock ?? systemClock(false) }
+  const text = isThere ? await robotsText(response, within) : ''
+  if (!isThere) void response.body?.cancel()
   // RFC 9309 §2.3.1: without the file all is allowed; if the server does not tell, no URL is.
   const isAllowed = (path: string) =>
     !isUnknown(response.status) && (!isThere || rules(url, text, userAgent)(new URL(path, at.origin).href))

@@ -3,9 +3,10 @@
  * It goes on until no URL is left or a signal stops it.
  */
 import type { Throttle } from 'autothrottle'
+import { joined } from '../base/joined.js'
 import { toUrl } from '../scopes/names.js'
-import { type Body, receive } from './body.js'
-import { codeOf, isOfDisk, isOfNetwork, messageOf } from './failures.js'
+import { type Body, receive, type Within } from './body.js'
+import { codeOf, isOfDisk, isOfNetwork, LateError, messageOf } from './failures.js'
 import { type Failure, Frontier, type Host } from './frontier.js'
 import type { Job, Journal } from './journal.js'
 import { Series } from './series.js'
@@ -190,7 +191,8 @@ export class Run {
       this.frontier.left(host)
       this.#pump()
     }
-    const sends = new Sends((at) => {
+    const { timeout, clock } = this.settings
+    const sends = new Sends({ ms: timeout, clock }, (at) => {
       host.sent(at)
       giveBack()
     })
@@ -238,6 +240,7 @@ export class Run {
     const place = await this.#store.place(job.url, headers.get('content-type') ?? '')
     const body = await receive(response, {
       most: this.settings.maxSize,
+      within: { ms: this.settings.maxTime, clock: this.settings.clock },
       file: place?.path,
       isReadAgain: reader.isReadingAgain === true || this.#store.isArchive,
       spare: () => this.#store.spare(),
@@ -270,8 +273,9 @@ export class Run {
   #headersOf(headers: Headers): Partial<Entry> {
     const { headersKept } = this.settings
     if (headersKept === undefined) return {}
-    const isKept = (name: string) => wants(headersKept, name)
-    return { headers: Object.fromEntries([...headers].filter(([name]) => isKept(name))) }
+    const kept = Object.fromEntries([...headers].filter(([name]) => wants(headersKept, name)))
+    const cookies = headers.getSetCookie()
+    return { headers: 'set-cookie' in kept ? { ...kept, 'set-cookie': cookies } : kept }
   }
 
   /**
@@ -344,19 +348,24 @@ const wants = ({ isAll, names }: HeadersKept, name: string) =>
   names.has(name) || (isAll && !COOKIES.has(name))
 
 // What is noted of the sends of one URL: when, how often, how long until the headers came, the body.
+// Redirects that the throttle follows have their time together.
 
 const SENT: unique symbol = Symbol('sent')
 
 /** The sends of one URL. */
 export class Sends {
+  readonly #within: Within
   readonly #onSend: (at: number) => void
   #firstAt = 0
+  /** In flight since the last answer that was no redirect. */
+  #redirectedMs = 0
   latencyMs = 0
   attempts = 0
   /** What came last, until its line is written. */
   body: Body | undefined
 
-  constructor(onSend: (at: number) => void) {
+  constructor(within: Within, onSend: (at: number) => void) {
+    this.#within = within
     this.#onSend = onSend
   }
 
@@ -380,12 +389,35 @@ export class Sends {
     this.#firstAt ||= at
     this.attempts++
     this.#onSend(at)
-    const start = performance.now()
+    const { ms, clock } = this.#within
+    const [start, begun] = [performance.now(), clock.now()]
+    let isRedirect = false
     try {
-      return await send(input, init)
+      const sent = (signal?: AbortSignal) => send(input, signal ? { ...init, signal } : init)
+      // The first has the throttle's own timeout.
+      const response = this.#redirectedMs > 0 ? await this.#left(sent, init?.signal ?? null) : await sent()
+      isRedirect = response.status >= 300 && response.status < 400
+      return response
     } finally {
       this.latencyMs = performance.now() - start
+      this.#redirectedMs = isRedirect ? Math.min(ms, this.#redirectedMs + clock.now() - begun) : 0
     }
+  }
+
+  /** Within the time that the redirects before have left. */
+  #left(sent: (signal: AbortSignal) => Promise<Response>, signal: AbortSignal | null): Promise<Response> {
+    const { ms, clock } = this.#within
+    const controller = new AbortController()
+    return new Promise((resolve, reject) => {
+      const timer = clock.setTimeout(() => {
+        const late = new LateError('the request, with its redirects,', ms)
+        reject(late)
+        controller.abort(late)
+      }, ms - this.#redirectedMs)
+      sent(joined(signal, controller))
+        .finally(() => clock.clearTimeout(timer))
+        .then(resolve, reject)
+    })
   }
 }
 

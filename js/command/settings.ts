@@ -4,11 +4,16 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import type { ThrottleOptions } from 'autothrottle'
+import { systemClock } from '../base/clock.js'
+import type { Clock } from '../options/options.js'
 import { toUrl } from '../scopes/names.js'
 import type { Values } from './usage.mjs'
 
 /** Wrong usage or bad input: exit code 2. */
 export class UsageError extends Error {}
+
+/** How long a body may take, in milliseconds: one that drips for ever ends. */
+export const MAX_TIME = 300_000
 
 /** The options of a command that fetches. */
 export interface Settings {
@@ -18,6 +23,10 @@ export interface Settings {
   readonly isObeying: boolean
   readonly network: Network
   readonly maxSize: number
+  /** Milliseconds to an answer's headers, at most, with all redirects before; and from there to its end. */
+  readonly timeout: number
+  readonly maxTime: number
+  readonly clock: Clock
   /** Which response headers a line has. */
   readonly headersKept: HeadersKept | undefined
   readonly isRetryingFailed: boolean
@@ -58,13 +67,17 @@ export function settingsOf(values: Values, more: ThrottleOptions = {}): Settings
   const isObeying = values['ignore-robots'] !== true
   if (values['retry-failed'] === true && values.state === undefined)
     throw new UsageError('--retry-failed: want --state FILE as well, which says what failed')
+  const throttle = { ...throttleOptions(values), ...more }
   return {
-    throttle: { ...throttleOptions(values), ...more },
+    throttle,
     headers: { 'user-agent': userAgent, ...headersOf(values.header as string[] | undefined) },
     userAgent,
     isObeying,
     network: networkOf(values),
     maxSize: number(values, 'max-size', 10_000_000),
+    timeout: throttle.requestTimeout!,
+    maxTime: number(values, 'max-time', MAX_TIME, 1),
+    clock: more.clock ?? systemClock(false),
     headersKept: headersKept(text(values, 'headers')),
     isRetryingFailed: values['retry-failed'] === true,
     out: text(values, 'out'),
@@ -226,6 +239,16 @@ export function urlOf(typed: string, isHostEnough = false): URL {
   const isWeb = /^https?:\/\//i.test(text)
   const want = isWeb ? 'with a host, and a port below 65536' : 'that starts with http:// or https://'
   throw new UsageError(`want a URL ${want}; got ${JSON.stringify(typed)}`)
+}
+
+/** Opens what is written to. A wrong place ends the command before it sends a request. */
+export function opened<T>(option: string, open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    if (typeof (error as NodeJS.ErrnoException).syscall !== 'string') throw error
+    throw new UsageError(`${option}: cannot be written: ${(error as Error).message}`)
+  }
 }
 
 /** A file of JSON; `-` is standard input. */

@@ -10,7 +10,7 @@ import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { keepLines, LineWriter, parsedLine, recoverLines } from './lines.js'
-import { type Settings, UsageError } from './settings.js'
+import { opened, type Settings, UsageError } from './settings.js'
 import { print } from './terminal.js'
 import { type Entry, type Long, openWarc, type Recorded, type Warc } from './warc.js'
 
@@ -66,14 +66,14 @@ export class Store {
   /** Opens it, and tells what its index has. Lines of what is tried again are left out of it. */
   static async open(settings: Settings, onDone: (key: string) => void): Promise<Store> {
     const { out, warc, state, isRetryingFailed } = settings
-    let kept = 0
+    let last: Entry | undefined
     const file = out === undefined ? undefined : join(out, 'index.jsonl')
     if (file !== undefined && existsSync(file)) {
       if (state === undefined)
         throw new UsageError(`--out: ${file} is there already: go on with --state, or take another folder`)
       const isDone = (line: string) => {
         const entry = parsedLine(line, file) as unknown as Entry
-        if (entry.warc) kept = Math.max(kept, entry.warc.offset + entry.warc.length)
+        if (entry.warc && entry.warc.offset >= (last?.warc?.offset ?? 0)) last = entry
         if (isAgain(entry, isRetryingFailed)) return false
         onDone(entry.key ?? entry.url)
         return true
@@ -84,10 +84,10 @@ export class Store {
       })
       if (!isWhole) keepLines(file, isDone)
     }
-    const opened = warc === undefined ? undefined : await openWarc(warc, kept)
-    if (out !== undefined) mkdirSync(out, { recursive: true })
-    const folder = warc === undefined ? tmpdir() : dirname(warc)
-    return new Store(out, file === undefined ? undefined : new LineWriter(file), opened, folder)
+    if (out !== undefined) opened('--out', () => mkdirSync(out, { recursive: true }))
+    const index = file === undefined ? undefined : opened('--out', () => new LineWriter(file))
+    const archive = warc === undefined ? undefined : await openWarc(warc, last)
+    return new Store(out, index, archive, warc === undefined ? tmpdir() : dirname(warc))
   }
 
   /** Whether the index itself says what is done. */

@@ -27,7 +27,8 @@ Pace
 Requests
   --header 'K: V'      send a header; may be repeated
   --user-agent NAME    who asks, also robots.txt (default autothrottle)
-  --timeout MS         from a send to its answer's headers (default 30000)
+  --timeout MS         from a send to its answer's headers, with all redirects before (default 30000)
+  --max-time MS        from the headers to the end of the body (default 300000)
   --retries N          send again what was refused or failed, robots.txt too (default 3)
   --max-size BYTES     longest body that is kept; the rest is cut off (default 10000000)
   --ignore-robots      do not ask for robots.txt: for hosts of your own
@@ -106,7 +107,7 @@ ${OUTPUT}
   robots: `autothrottle robots HOST|URL [PATH…] [options]
 
   --user-agent NAME    for whom (default autothrottle)
-  --timeout MS         for the answer (default 30000)
+  --timeout MS         from the send to the answer's headers, and again to its end (default 30000)
 ${NETWORK}
 
 Output
@@ -135,6 +136,7 @@ const FETCHING = {
   timeout: { type: 'string' },
   retries: { type: 'string' },
   'max-size': { type: 'string' },
+  'max-time': { type: 'string' },
   'ignore-robots': { type: 'boolean' },
   out: { type: 'string' },
   warc: { type: 'string' },

@@ -220,6 +220,7 @@ export function plainLine({ pages, rate, inFlight, left, refused, failed, hosts,
 
 /** Cuts what is seen, and leaves the colours alone: also those of a line that is cut. */
 function cut(line: string, width: number): string {
+  if (width <= 0) return ''
   if (stripVTControlCharacters(line).length <= width) return line
   let left = Math.max(0, width - 1)
   const parts = line.split(COLOUR).map((part, index) => {

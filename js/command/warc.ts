@@ -2,10 +2,21 @@
  * WARC 1.1 (ISO 28500) by the library warcio, if it is installed: a record for each answer, compressed by
  * itself, so that the file can be cut after any of them.
  */
-import { closeSync, existsSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { constants, gunzipSync } from 'node:zlib'
+import { toUrl } from '../scopes/names.js'
 import type { Body } from './body.js'
 import { installed } from './network.js'
-import { UsageError } from './settings.js'
+import { opened, UsageError } from './settings.js'
 
 /** A line of the index. */
 export interface Entry {
@@ -30,7 +41,8 @@ export interface Entry {
   /** How often it was sent. */
   attempts?: number
   depth?: number
-  headers?: Record<string, string>
+  /** As in Node, `set-cookie` is a list: it may be there more than once. */
+  headers?: Record<string, string | string[]>
   /** Why there is no answer. */
   error?: string
   code?: string
@@ -75,23 +87,67 @@ interface Library {
 /** What was undone when the body was read. */
 const UNDONE = /^(?:content-encoding|content-length|transfer-encoding)$/
 
-/** @param kept bytes that the index speaks of: what is beyond is cut off. */
-export async function openWarc(file: string, kept: number): Promise<Warc> {
+/** Who wrote it, in its first record. */
+const SOFTWARE = 'autothrottle'
+/** No record of ours that says who wrote the file is longer. */
+const LONGEST_INFO = 8192
+
+/**
+ * Goes on with a file of ours, or begins one: a file of someone else is not touched.
+ *
+ * @param last the last record that the index speaks of: what is beyond is cut off.
+ */
+export async function openWarc(file: string, last: Entry | undefined): Promise<Warc> {
   const library = await installed<Library>('warcio', '--warc')
-  const isNew = kept === 0
-  if (isNew && existsSync(file) && statSync(file).size > 0 && kept === 0)
-    if (!isOwnRest(file)) throw new UsageError(`--warc: ${file} is there already, and no index speaks of it`)
-  const fd = openSync(file, existsSync(file) ? 'r+' : 'w+')
+  if (existsSync(file)) checkOwn(file, last)
+  else if (last?.warc) throw new UsageError(`--warc: ${file} is not there, but the index speaks of it`)
+  const kept = last?.warc ? last.warc.offset + last.warc.length : 0
+  const fd = opened('--warc', () => openSync(file, existsSync(file) ? 'r+' : 'w+'))
   ftruncateSync(fd, kept)
   const warc = new Warc(library, fd, kept, !file.endsWith('.warc'))
-  if (isNew) await warc.begin(file)
+  if (kept === 0) await warc.begin(file)
   return warc
 }
 
-/** A file that was begun and has no record yet. */
-function isOwnRest(file: string): boolean {
-  return statSync(file).size < 1000
+/** @throws {UsageError} unless it is ours: empty, begun and without a record yet, or with the last one. */
+function checkOwn(file: string, last: Entry | undefined): void {
+  if (!statSync(file).isFile()) throw new UsageError(`--warc: ${file} is no file`)
+  const fd = openSync(file, 'r')
+  try {
+    const { size } = fstatSync(fd)
+    if (last?.warc) {
+      const { offset, length } = last.warc
+      const isWhole = offset + length <= size
+      if (isWhole && targetIn(recordsAt(fd, offset, length)) === hrefOf(last.finalUrl ?? last.url)) return
+      throw new UsageError(`--warc: ${file} is there already, and is not the one that the index speaks of`)
+    }
+    const begun = size <= LONGEST_INFO ? recordsAt(fd, 0, size) : ''
+    const isOwn = begun.includes(`software: ${SOFTWARE}\r\n`) && targetIn(begun) === undefined
+    if (size > 0 && !isOwn)
+      throw new UsageError(`--warc: ${file} is there already, and no index speaks of it`)
+  } finally {
+    closeSync(fd)
+  }
 }
+
+/** The beginning of the records between two places, unpacked as far as can be. */
+function recordsAt(fd: number, offset: number, length: number): string {
+  const packed = Buffer.alloc(Math.min(length, 4 * LONGEST_INFO))
+  const bytes = packed.subarray(0, readSync(fd, packed, 0, packed.length, offset))
+  try {
+    const isPacked = bytes[0] === 0x1f && bytes[1] === 0x8b
+    const finishFlush = constants.Z_SYNC_FLUSH
+    // At most a thousand times as long as what is packed.
+    return (isPacked ? gunzipSync(bytes, { finishFlush }) : bytes).toString('utf8')
+  } catch {
+    return ''
+  }
+}
+
+const targetIn = (records: string) => /^WARC-Target-URI: <?([^>\r\n]*)/m.exec(records)?.[1]
+
+/** As the library writes it. */
+const hrefOf = (url: string) => toUrl(url)?.href ?? url
 
 export class Warc {
   readonly #library: Library
@@ -109,7 +165,7 @@ export class Warc {
 
   async begin(filename: string): Promise<void> {
     const { WARCRecord } = this.#library
-    const info = { software: 'autothrottle', format: 'WARC File Format 1.1' }
+    const info = { software: SOFTWARE, format: 'WARC File Format 1.1' }
     await this.#write(WARCRecord.createWARCInfo({ filename, warcVersion: 'WARC/1.1' }, info))
   }
 
@@ -127,7 +183,9 @@ export class Warc {
         type: 'response',
         warcVersion: 'WARC/1.1',
         statusline: `HTTP/1.1 ${status} ${statusText}`.trim(),
-        httpHeaders: Object.fromEntries(fields),
+        // A record of strings would lose all but the last cookie.
+        httpHeaders: fields,
+        keepHeadersCase: false,
       },
       again(body),
     )
@@ -144,18 +202,29 @@ export class Warc {
     const written = this.#last.then(async () => {
       const offset = this.#at
       let at = offset
-      for await (const part of new this.#library.WARCSerializer(record, { gzip: this.#isPacked }, buffer))
+      const add = (part: Uint8Array) => {
         for (let done = 0; done < part.length; ) {
           const count = writeSync(this.#fd, part, done, part.length - done, at)
           done += count
           at += count
         }
+      }
+      const parts = new this.#library.WARCSerializer(record, { gzip: this.#isPacked }, buffer)
+      if (body) for await (const part of parts) add(part)
+      // A kill leaves all of the first record, or none of it: a part of it would not say whose it is.
+      else add(Buffer.concat(await all(parts)))
       this.#at = at
       return { offset, length: at - offset }
     })
     this.#last = written.catch(() => {})
     return written
   }
+}
+
+async function all(parts: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+  const list: Uint8Array[] = []
+  for await (const part of parts) list.push(part)
+  return list
 }
 
 async function* again(body: Body): AsyncGenerator<Uint8Array> {

@@ -1,74 +1,19 @@
 /** Crawls and lists in this process, against a web of functions and a clock that is moved on. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
+import { test } from 'node:test'
 import { FakeClock } from 'autothrottle/testing'
 import { receive } from '../../js/command/body.js'
-import { crawl } from '../../js/command/crawl.js'
-import { get } from '../../js/command/get.js'
 import { readingOf } from '../../js/command/links.js'
-import type { Run } from '../../js/command/run.js'
 import { fileOf } from '../../js/command/store.js'
 import { json, shown } from '../../js/command/terminal.js'
-import { readArguments } from '../../js/command/usage.mjs'
-
-const folder = mkdtempSync(join(tmpdir(), 'autothrottle-run-'))
-after(() => rmSync(folder, { recursive: true }))
-const at = (name: string) => join(folder, name)
-let files = 0
-const fresh = (ending: string) => at(`${++files}${ending}`)
-
-type Page = (init: RequestInit) => Response | Promise<Response>
-const html = (body: string) => () => new Response(body, { headers: { 'content-type': 'text/html' } })
-const broken = (code: string) => () =>
-  Promise.reject(new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code }) }))
-
-/** Runs a command to its end; gives what it did, its index, and what was asked for. */
-async function run(
-  command: 'crawl' | 'get',
-  args: readonly string[],
-  web: Record<string, Page>,
-  out = fresh(''),
-) {
-  const clock = new FakeClock()
-  const asked: string[] = []
-  const fetch = async (input: RequestInfo | URL, init: RequestInit = {}) => {
-    asked.push(String(input))
-    return (web[String(input)] ?? (() => new Response('not here', { status: 404 })))(init)
-  }
-  const { positionals, values } = readArguments(command, [...args, '--out', out, '--quiet'])
-  let isOver = false
-  const perform = command === 'crawl' ? crawl : get
-  const running = perform(positionals, values, { clock, fetch }).finally(() => {
-    isOver = true
-  })
-  running.catch(() => {})
-  // Time stands still while a file is read, written or closed: how fast the disk is changes no test.
-  while (!isOver) {
-    await setImmediate()
-    const isBusy = process.getActiveResourcesInfo().some((name) => /^(FSReq|CloseReq)/.test(name))
-    if (!isBusy) await clock.advance(500)
-  }
-  const done: Run = await running
-  const index = readFileSync(join(out, 'index.jsonl'), 'utf8').trim().split('\n').filter(Boolean)
-  const lines = index.map((line) => JSON.parse(line) as Record<string, unknown>)
-  const codes = Object.fromEntries(lines.map(({ url, status, code }) => [url, status ?? code]))
-  return { done, lines, codes, asked, out, seconds: clock.now() / 1000, totals: done.totals }
-}
-
-/** A list of URLs as a file. */
-function listOf(...lines: readonly string[]): string {
-  const file = fresh('.txt')
-  writeFileSync(file, lines.join('\n'))
-  return file
-}
+import { broken, fresh, html, listOf, type Page, run } from './command-web.js'
 
 const robotsOnce = (first: Page): Page => {
   const answers = [first]
-  return (init) => (answers.shift() ?? (() => new Response('User-agent: *\nDisallow: /no')))(init)
+  return (init, clock) =>
+    (answers.shift() ?? (() => new Response('User-agent: *\nDisallow: /no')))(init, clock)
 }
 
 for (const [how, first] of [
@@ -132,9 +77,9 @@ test('a start that redirects to another host goes on there, without what says wh
   const seen: Record<string, string | null> = {}
   const note =
     (name: string, page: Page): Page =>
-    (init) => {
+    (init, clock) => {
       seen[name] = new Headers(init.headers).get('authorization')
-      return page(init)
+      return page(init, clock)
     }
   const to = (location: string) => () => new Response('', { status: 301, headers: { location } })
   const web = {
@@ -392,7 +337,8 @@ test('a long body in a line comes piece by piece, and no line comes in between',
 
 test('a body without a file of its own has one until it was read', async () => {
   const long = () => new Response(Buffer.alloc(3_000_000, 'é'))
-  const ways = { most: 1e9, file: undefined, isReadAgain: true, spare: () => fresh('.spare') }
+  const within = { ms: 1000, clock: new FakeClock() }
+  const ways = { most: 1e9, within, file: undefined, isReadAgain: true, spare: () => fresh('.spare') }
   let spare = ''
   const body = await receive(long(), { ...ways, spare: () => (spare = fresh('.spare')) })
   assert.deepEqual([body.held, existsSync(spare)], [undefined, true])

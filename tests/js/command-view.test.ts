@@ -51,6 +51,12 @@ test('no line is wider than the terminal, and colours are only for those who wan
   assert.ok(frame(shown, 120, true)[0]!.includes(`${csi}31m2 refused${csi}0m`))
 })
 
+test('a terminal without columns, or with a few, has lines that fit', () => {
+  for (let width = 0; width < 20; width++)
+    for (const line of frame(shown, width, true))
+      assert.ok(stripVTControlCharacters(line).length <= Math.max(0, width - 1), `${width}: ${line}`)
+})
+
 test('bars end at the right, and nothing is drawn of nothing', () => {
   assert.equal(sparkline([], 10), '')
   assert.equal(sparkline([0, 0], 10), '▁▁ 0')
