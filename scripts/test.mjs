@@ -98,6 +98,7 @@ async function runtimes(folders = ['runtimes', 'clients', 'shared']) {
 async function slow(fetched, compiled) {
   await fetched
   await tsx('slow tests', files('tests/slow', '.test.ts'), '--test-concurrency=2')
+  await step('fuzz:command', () => run('npm', ['run', '--silent', 'fuzz:command']))
   await tsx('clients', files('tests/clients', '.test.mjs'))
   await node('shared limits', files('tests/shared', '.test.mjs'))
   await node('package', files('tests/package', '.test.mjs'), '--test-concurrency=2')

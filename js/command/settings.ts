@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import type { ThrottleOptions } from 'autothrottle'
+import { isObject } from '../base/checks.js'
 import { systemClock } from '../base/clock.js'
 import type { Clock } from '../options/options.js'
 import { toUrl } from '../scopes/names.js'
@@ -121,7 +122,7 @@ function headersKept(typed: string | undefined): HeadersKept | undefined {
 /** What is typed stands above the file; what neither says is polite. */
 function throttleOptions(values: Values): ThrottleOptions {
   const file = text(values, 'options')
-  const given = file === undefined ? {} : (readJson(file, '--options') as ThrottleOptions)
+  const given = file === undefined ? {} : optionsIn(file)
   const retries = whole(values, 'retries', given.retry?.limit ?? 3)
   const paced = ['delay', 'start-delay', 'concurrency', 'rate', 'rampup'].some((key) => key in values)
   const options: ThrottleOptions = {
@@ -134,6 +135,19 @@ function throttleOptions(values: Values): ThrottleOptions {
   } as ThrottleOptions
   const isSaid = file !== undefined && !paced
   return isSaid ? options : { ...options, defaults: { ...given.defaults, ...pace(values) } }
+}
+
+/** What the throttle refuses is the throttle's to tell; where something is added, it has to be an object. */
+function optionsIn(file: string): ThrottleOptions {
+  const given = readJson(file, '--options')
+  const places: [string, unknown][] = [['', given]]
+  if (isObject(given))
+    for (const key of ['defaults', 'retry'])
+      places.push([`${key}: `, (given as Record<string, unknown>)[key]])
+  for (const [place, value] of places)
+    if (value !== undefined && (!isObject(value) || Array.isArray(value)))
+      throw new UsageError(`--options: ${file}: ${place}want an object; got ${shown(value)}`)
+  return given as ThrottleOptions
 }
 
 /** Everything that was typed is handed on: what contradicts itself is the library's to refuse. */

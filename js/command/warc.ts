@@ -110,7 +110,7 @@ export async function openWarc(file: string, last: Entry | undefined): Promise<W
 }
 
 /** @throws {UsageError} unless it is ours: empty, begun and without a record yet, or with the last one. */
-function checkOwn(file: string, last: Entry | undefined): void {
+export function checkOwn(file: string, last: Entry | undefined): void {
   if (!statSync(file).isFile()) throw new UsageError(`--warc: ${file} is no file`)
   const fd = openSync(file, 'r')
   try {

@@ -183,3 +183,17 @@ test('a place that cannot be written is told with its option, before a request i
   }
   assert.equal(requests, 0)
 })
+
+test('options of a file that are no object say so', async () => {
+  for (const text of ['null', '7', '[]', '{"defaults":7}', '{"retry":null}']) {
+    const file = fresh('.json')
+    writeFileSync(file, text)
+    await assert.rejects(
+      run('get', [listOf('https://a.example/'), '--options', file], {}),
+      (error: Error) => {
+        assert.match(error.message, /^--options: .*want an object; got /)
+        return error instanceof UsageError
+      },
+    )
+  }
+})
