@@ -30,6 +30,8 @@ pub struct Snapshot {
 /// What one scope learned. All spans are counted back from, or on from, the moment of the snapshot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Learned {
+    /// How much older than the snapshot it is: an engine writes all at once, others put several together.
+    pub age: Span,
     /// Since the last send.
     pub since_send: Option<Span>,
     /// Since the last send of each slot that still rests, or was in flight.
@@ -217,6 +219,8 @@ impl Fields for Snapshot {
 
 impl Fields for Learned {
     fn fields(&mut self, visit: &mut Visit) {
+        let age = visit.span("age", Some(self.age).filter(|&age| age > Span::ZERO));
+        self.age = age.unwrap_or_default();
         self.since_send = visit.span("sinceSend", self.since_send);
         let rests = core::mem::take(&mut self.rests);
         let mut out = rests.into_iter().map(|span| span.millis().into());

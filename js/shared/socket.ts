@@ -276,11 +276,17 @@ export class SocketTransport implements Transport {
     return { stored: this.#files.readFileSync(path), ageMs }
   }
 
-  /** Whole or not at all: no process reads a half. */
+  /** Whole or not at all: no process reads a half. What changed (its first byte says so) is put behind it. */
   #save(store: Uint8Array): void {
     if (this.#isPipe) return
-    this.#files.writeFileSync(`${this.#own}.state`, store, { mode: 0o600 })
-    this.#files.renameSync(`${this.#own}.state`, `${this.#path}.state`)
+    const [files, path] = [this.#files, `${this.#path}.state`]
+    if ((store[0] as number) & 0x80) {
+      if (files.statSync(path, { throwIfNoEntry: false }))
+        files.writeFileSync(path, store, { flag: 'a', mode: 0o600 })
+      return
+    }
+    files.writeFileSync(`${this.#own}.state`, store, { mode: 0o600 })
+    files.renameSync(`${this.#own}.state`, path)
   }
 
   #epochAt(): number {

@@ -7,9 +7,10 @@ use autothrottle::{Instant, Span};
 use crate::{
     api::{Epoch, MemberId},
     few::Few,
-    frame::{Act, Head, Memory, Open, memory, memory_number},
+    frame::{Act, Head, Memory, Open},
     leader::Story,
     member::Kept,
+    stored::{last_number, memory},
 };
 
 /// How long it listens for processes that it does not know; those that it knows may take a fifth of a lease
@@ -150,7 +151,7 @@ impl Collecting {
         let (mut newest, mut is_wrong) = (None, false);
         for kept in &self.known {
             if newest.is_some() {
-                is_wrong |= memory_number(&kept.bytes).is_none();
+                is_wrong |= last_number(&kept.bytes).is_none();
             } else if let Some(memory) = memory(&kept.bytes) {
                 newest = Some((memory, now.since(kept.at)));
             } else {

@@ -9,7 +9,7 @@
 //! | `Lend` | member → leader | the newest snapshot that it has, which the leader asked for |
 //! | `Probe` | leader → itself | whether it hears what is said to the leader |
 //! | `Part` | any → any | a part of a frame that is too long: see `parts` |
-//! | `Beat` | leader → all | it is there; now and then its snapshot |
+//! | `Beat` | leader → all | it is there; what changed, and now and then its whole snapshot |
 //! | `Reply` | leader → member | who may leave, and how much was heard |
 //! | `Tell` | leader → all | what the engine noticed |
 //!
@@ -23,7 +23,7 @@ use autothrottle::{LONGEST_MS, Span};
 
 use crate::{
     api::{Epoch, MemberId, Order, Refusal},
-    codec::{Number, Plain, Wire, read_all, wire, write_to},
+    codec::{Number, Plain, Wire, wire, write_to},
 };
 
 /// Of the protocol. A frame of another version is dropped.
@@ -211,9 +211,9 @@ pub struct Beat {
     pub members: u32,
     /// How many of them have these options.
     pub agree: u32,
-    /// What the next leader needs.
+    /// What the next leader needs: all of it, or what changed. See `stored`.
     pub memory: Option<Vec<u8>>,
-    /// Statistics, with the engine's instant: `[now in milliseconds, stats]`.
+    /// Statistics, all or some, with the engine's instant: `[now in milliseconds, stats]`.
     pub seen: Option<Vec<u8>>,
     /// It leaves.
     pub resigns: bool,
@@ -362,11 +362,6 @@ pub fn encode(frame: &Frame) -> Vec<u8> {
     write_to(write_to(bytes, &frame.head), &frame.said)
 }
 
-/// Written down, for what is stored.
-pub fn write<T: Wire>(what: &T) -> Vec<u8> {
-    write_to(vec![VERSION], what)
-}
-
 /// Read and checked.
 pub fn decode(bytes: &[u8]) -> Read {
     let Some((&[MAGIC, version, ref from @ ..], rest)) = bytes.split_first_chunk::<HEAD>() else {
@@ -388,24 +383,13 @@ pub fn decode(bytes: &[u8]) -> Read {
     }
 }
 
-/// What was stored, or given by a frame.
-pub fn memory(bytes: &[u8]) -> Option<Memory> {
-    let (&version, rest) = bytes.split_first()?;
-    let memory: Memory = read_all(rest)?;
-    let names = memory.members.iter().flat_map(|known| known.flying.iter().map(|(_, names)| names));
-    let is_sound = version == VERSION
-        && { names }.all(|names| are_names(names))
-        && memory.aside.iter().all(|(_, cost)| (0.0..=MOST_COST).contains(&cost.0));
-    is_sound.then_some(memory)
-}
-
-/// Which snapshot it is, without reading the rest.
-pub fn memory_number(bytes: &[u8]) -> Option<(Epoch, u32)> {
-    let (&version, rest) = bytes.split_first()?;
-    let mut decoder = minicbor::Decoder::new(rest);
-    decoder.array().ok()?;
-    let number = (decoder.u64().ok()?, decoder.u32().ok()?);
-    (version == VERSION).then_some(number)
+impl Memory {
+    /// Whether it makes sense.
+    pub fn is_sound(&self) -> bool {
+        let names = self.members.iter().flat_map(|known| known.flying.iter().map(|(_, names)| names));
+        { names }.all(|names| are_names(names))
+            && self.aside.iter().all(|(_, cost)| (0.0..=MOST_COST).contains(&cost.0))
+    }
 }
 
 fn is_sound(said: &Said) -> bool {
@@ -472,15 +456,19 @@ impl Act {
 
 impl Order {
     fn is_sound(&self) -> bool {
-        let name = match self {
+        self.scope().len() <= LONGEST_NAME
+    }
+
+    /// The name of its scope; none for an order to all.
+    pub fn scope(&self) -> &str {
+        match self {
             Self::Pause(name) | Self::Resume(name) => name.as_deref().unwrap_or_default(),
             Self::Configure(name, _)
             | Self::Crawl(name, _)
             | Self::Hold(name, _)
             | Self::Reset(name)
             | Self::Adjust { name, .. } => name,
-        };
-        name.len() <= LONGEST_NAME
+        }
     }
 }
 

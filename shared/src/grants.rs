@@ -41,9 +41,8 @@ impl Leader {
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let Some(held) = peer.requests.get_mut(&id) else { return };
         (held.is_flying, held.at) = (true, Some(at));
-        let attempt = held.attempt;
-        let costs =
-            held.what.names.iter().enumerate().map(|(place, name)| (&**name, cost_of(&held.what, place)));
+        let (attempt, what) = (held.attempt, held.what.clone());
+        let costs = what.names.iter().enumerate().map(|(place, name)| (&**name, cost_of(&what, place)));
         let strict = if self.share.is_some() {
             Some(false)
         } else {
@@ -57,6 +56,7 @@ impl Leader {
             }
             None => self.aside.push(from, id, attempt),
         }
+        self.touch(&what);
     }
 
     /// What waited for a snapshot that is stored may leave, and counts from the instant that its reply names:
@@ -65,8 +65,9 @@ impl Leader {
         while let Some((from, id, attempt)) = self.aside.free() {
             let Some(held) = self.held(from, id, attempt) else { continue };
             held.at = Some(at);
-            let ticket = held.ticket as f64;
+            let (ticket, what) = (held.ticket as f64, held.what.clone());
             self.engine.left(at.millis(), ticket);
+            self.touch(&what);
             if let Some(peer) = self.peers.get_mut(&from) {
                 peer.granted.push((id, attempt));
                 peer.flags |= reply::EXACT;

@@ -18,10 +18,11 @@ use crate::{
     clock::PeerClock,
     collect::Collecting,
     few::Few,
-    frame::{self, Said, memory_number},
+    frame::Said,
     leader::{Beginning, Leader, Story},
-    machine::{Lease, Renewal, Shared, State},
+    machine::{Lease, Renewal, Shared, State, Unheard},
     member::Kept,
+    stored,
 };
 
 /// A process that hears no leader for so long is offline.
@@ -305,10 +306,7 @@ impl Shared {
             return self.release(epoch, None);
         }
         self.answered();
-        let known = stored.map(|(bytes, age)| {
-            let number = memory_number(bytes).unwrap_or((0, 0));
-            Kept { bytes: bytes.into(), number, at: self.now - age }
-        });
+        let known = stored.map(|(bytes, age)| Kept::new(bytes.into(), self.now - age));
         let known: Vec<Kept> = known.into_iter().chain(self.member.memory.clone()).collect();
         let is_first = first && self.member.epoch == 0 && known.is_empty();
         let span = self.lease_span();
@@ -321,8 +319,14 @@ impl Shared {
             said_at: self.now,
             renewals: VecDeque::new(),
             snapshots: 0,
-            taken_at: self.now,
+            stored: 0,
+            is_torn: true,
+            sizes: (0, 0),
             next_at: self.now,
+            early_at: self.now,
+            soon_at: self.now,
+            seen_sizes: (0, 0),
+            seen_at: self.now,
             looped: [self.now; 2],
         };
         self.state = State::Collecting(lease, Box::new(collecting));
@@ -386,6 +390,11 @@ impl Shared {
         self.way.competing = None;
         self.answered();
         self.way.was_refused = true;
+        if !self.others_live() {
+            self.way.others = Some((self.now, Unheard::Leads));
+        } else if let Some((at, _)) = &mut self.way.others {
+            *at = self.now;
+        }
         // The leader is to say so at once: a new process need not wait for the next beat.
         if self.member.epoch == 0 {
             self.say_to_leader(Said::Ping);
@@ -411,11 +420,14 @@ impl Shared {
             lease.until = lease.until.max(renewal.asked + span);
         }
         // What is not stored the others may not have heard. A part of what is left is by what all know.
-        let Some((kept, applied)) = renewal.snapshot else { return };
-        if let State::Leading(_, leader) = &mut self.state {
-            leader.is_stored(kept.number.1, applied);
+        let Some((bytes, number, applied)) = renewal.snapshot else { return };
+        let State::Leading(lease, leader) = &mut self.state else { return };
+        match stored::number(&bytes) {
+            Some((Some(after), _)) if after != lease.stored => return lease.is_torn = true,
+            _ => lease.stored = number,
         }
-        self.remember(kept);
+        leader.is_stored(number, applied);
+        self.remember(bytes);
     }
 
     pub(crate) fn failed(&mut self, op: Op, cause: Cause<'_>) {
@@ -423,8 +435,14 @@ impl Shared {
         if is_ours {
             self.way.competing = None;
         }
-        if !is_ours && self.take_renewal(op).is_none() {
+        let renewal = self.take_renewal(op);
+        if !is_ours && renewal.is_none() {
             return;
+        }
+        if renewal.is_some_and(|renewal| renewal.snapshot.is_some())
+            && let Some(lease) = self.lease()
+        {
+            lease.is_torn = true;
         }
         let (now, lease) = (self.now, self.lease_span());
         if is_ours
@@ -482,23 +500,48 @@ impl Shared {
         }
     }
 
+    /// Whether others are known to use the limit that this process does not hear: then no part of it is this
+    /// process's alone.
+    fn others_live(&self) -> bool {
+        let lease = self.settings.lease.micros();
+        self.way.others.is_some_and(|(at, _)| self.now.since(at).micros() <= 2 * lease)
+    }
+
+    /// A process that is offline waits as long as it knows that others live.
     pub(crate) fn go_offline(&mut self) {
-        if self.way.offline_since.is_some() {
+        let lives = self.others_live();
+        if lives && self.alone.take().is_some() {
+            self.member.alone = None;
+            self.member.waits_again();
+            self.member.open();
+        } else if self.way.offline_since.is_some() && (lives || !self.way.waits_for_others) {
             return;
         }
-        self.way.offline_since = Some(self.now);
-        if self.way.cause.is_empty() {
-            self.way.cause = "no writer answers".into();
+        self.way.waits_for_others = lives;
+        self.way.offline_since.get_or_insert(self.now);
+        match self.way.others {
+            Some((_, Unheard::Foreign(theirs))) if lives => {
+                let why = "processes of protocol version ";
+                self.way.cause = format!("{why}{theirs} share this limit, and this one cannot read them");
+            }
+            Some((_, Unheard::Leads)) if lives => {
+                self.way.cause = "another process decides, and its messages do not arrive".into();
+            }
+            _ if self.way.cause.is_empty() => self.way.cause = "no writer answers".into(),
+            _ => {}
         }
         let share = self.member.rank.map(|(rank, of)| (of.max(1), rank));
         let share = share.or(self.settings.members.map(|of| (of.max(1), u32::MAX)));
         let does = match (self.settings.offline, share) {
             (Some(Offline::Fail), _) => Offline::Fail,
             (Some(Offline::Wait), _) | (_, None) => Offline::Wait,
+            _ if lives => Offline::Wait,
             (Some(Offline::Divide) | None, Some(_)) => Offline::Divide,
         };
         let why = self.way.cause.clone();
-        self.warn(Warning::Offline { does, members: share.map(|(of, _)| of), why: why.clone() });
+        // Whether it ever met them is no matter where they are known to live.
+        let members = share.map(|(of, _)| of).or(lives.then_some(0));
+        self.warn(Warning::Offline { does, members, why: why.clone() });
         if does == Offline::Fail {
             self.fail_all(&Refusal::Offline(why));
         }
@@ -510,7 +553,7 @@ impl Shared {
 
     pub(crate) fn go_alone(&mut self, share: (u32, u32)) {
         let kept = self.member.memory.clone();
-        let memory = kept.as_ref().and_then(|kept| frame::memory(&kept.bytes));
+        let memory = kept.as_ref().and_then(|kept| stored::memory(&kept.bytes));
         let age = kept.map_or(Span::ZERO, |kept| self.now.since(kept.at));
         let who = (self.id, self.member.epoch, self.lease_span());
         let beginning = Beginning { memory, age, share: Some(share), ..Beginning::default() };

@@ -1,17 +1,20 @@
 //! Frames that come in: from the leader, from members, from this process itself. What no process of this
 //! version says is dropped and counted.
 
+use std::sync::Arc;
+
 use autothrottle::{Span, Value};
 
 use crate::{
     api::{Effect, MemberId, Warning},
     clock::PeerClock,
     codec::{hash, plain},
-    frame::{self, Frame, Head, Read, Reply, Said, decode, memory_number, reply},
+    frame::{Frame, Head, Read, Reply, Said, decode, reply},
     group::SOON,
-    machine::{Shared, State},
+    machine::{Shared, State, Unheard},
     member::Kept,
     status::differences,
+    stored,
 };
 
 /// An epoch that is so much farther is a lie.
@@ -40,6 +43,7 @@ impl Shared {
         let frame = match decode(bytes) {
             Read::Frame(frame) => frame,
             Read::Foreign(_, theirs) => {
+                self.way.others = Some((self.now, Unheard::Foreign(theirs)));
                 if self.is_seldom(1) {
                     self.warn(Warning::Version { theirs });
                 }
@@ -134,8 +138,7 @@ impl Shared {
                     collecting.batch(from, head.session, number, acts);
                 }
                 Said::Lend { memory, age } => {
-                    let number = memory_number(&memory).unwrap_or((0, 0));
-                    collecting.lent(Kept { bytes: memory.into(), number, at: now - age });
+                    collecting.lent(Kept::new(memory, now - age));
                 }
                 Said::Bye => collecting.lose(from),
                 Said::Ping if !collecting.stories.contains_key(&from) => self.greet(from, head),
@@ -188,13 +191,11 @@ impl Shared {
         self.member.clock.heard(self.now, head);
         match said {
             Said::Beat(beat) => {
-                if let Some(bytes) = beat.memory
-                    && let Some(number) = memory_number(&bytes)
-                {
-                    self.remember(Kept { bytes: bytes.into(), number, at: self.now });
+                if let Some(bytes) = beat.memory {
+                    self.remember(bytes);
                 }
                 if let Some(seen) = beat.seen {
-                    self.member.seen = Some((seen.into(), self.now));
+                    self.sees(seen);
                 }
                 self.note_options(beat.options, Some((beat.agree, beat.members)));
                 if beat.resigns {
@@ -219,10 +220,31 @@ impl Shared {
         self.moved();
     }
 
-    /// A leader's snapshot, of a beat or stored.
-    pub(crate) fn remember(&mut self, kept: Kept) {
-        if self.member.memory.as_ref().is_none_or(|known| known.number < kept.number) {
-            self.member.memory = Some(kept);
+    /// A piece of a leader's snapshot, of a beat or stored. What changed since one that is not here is not
+    /// taken in: the next whole is.
+    pub(crate) fn remember(&mut self, bytes: Vec<u8>) {
+        let (now, known) = (self.now, &mut self.member.memory);
+        match (stored::number(&bytes), known) {
+            (Some((Some(after), number)), Some(kept)) if kept.number == (number.0, after) => {
+                Arc::make_mut(&mut kept.bytes).extend(bytes);
+                (kept.number, kept.at) = (number, now);
+            }
+            (Some((None, number)), known) if known.as_ref().is_none_or(|known| known.number < number) => {
+                *known = Some(Kept { bytes: Arc::new(bytes), number, at: now });
+            }
+            _ => {}
+        }
+    }
+
+    /// Statistics, all or some.
+    fn sees(&mut self, bytes: Vec<u8>) {
+        match &mut self.member.seen {
+            Some((pieces, at)) if stored::is_change(&bytes) => {
+                pieces.push(bytes);
+                *at = self.now;
+            }
+            _ if stored::is_change(&bytes) => {}
+            seen => *seen = Some((vec![bytes], self.now)),
         }
     }
 
@@ -269,7 +291,9 @@ impl Shared {
         }
         let theirs = match &self.state {
             State::Leading(_, leader) => Some(leader.options.0.clone()),
-            _ => self.member.memory.as_ref().and_then(|kept| frame::memory(&kept.bytes)).map(|it| it.options),
+            _ => {
+                self.member.memory.as_ref().and_then(|kept| stored::memory(&kept.bytes)).map(|it| it.options)
+            }
         };
         let Some(theirs) = theirs.filter(|bytes| hash(bytes) == counted) else { return };
         self.way.told_options = counted;

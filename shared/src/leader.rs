@@ -20,6 +20,7 @@ use crate::{
     frame::{Act, Ask, GrantId, Head, Memory, Open, Request, Said},
     offline,
     peer::{Held, Peer},
+    stored::Changes,
 };
 
 /// Snapshots count their age from here: no wall clock is believed.
@@ -78,6 +79,7 @@ pub struct Leader {
     /// Those that are owed a reply.
     pub owed: Few<MemberId>,
     pub aside: Aside,
+    pub changes: Changes,
     /// Something was learned that should not be lost, or a member is new.
     pub has_news: bool,
     /// A member is not served: there are as many as there may be.
@@ -160,6 +162,7 @@ impl Leader {
             is_paused: false,
             owed: Few::default(),
             aside: Aside::default(),
+            changes: Changes::default(),
             has_news: false,
             is_crowded: false,
             tells: Vec::new(),
@@ -318,7 +321,9 @@ impl Leader {
         {
             let (ticket, left) = (held.ticket, (at + late).min(most));
             held.at = Some(left);
+            let what = held.what.clone();
             self.engine.left(left.millis(), ticket as f64);
+            self.touch(&what);
         }
     }
 
@@ -432,6 +437,7 @@ impl Leader {
             *record = self.engine.intern(name);
         }
         let settled = self.engine.settle(engine_now, ticket as f64, &Outcome::told(&numbers));
+        self.touch(&what);
         if self.level == 2 {
             self.notice(now, Some((from, latency)));
         }
@@ -462,6 +468,9 @@ impl Leader {
         } else {
             self.engine.cancel(engine_now, ticket);
         }
+        if held.is_flying {
+            self.touch(&held.what);
+        }
     }
 
     /// A process has ended, or was silent for long: what it had comes back.
@@ -474,6 +483,7 @@ impl Leader {
         self.peers.remove(&id);
         self.owed.remove(&id);
         self.former.insert(id, known);
+        self.touch_member(id);
         if self.former.len() > MOST_FORMER {
             let first = self.former.keys().next().copied();
             first.and_then(|first| self.former.remove(&first));
@@ -522,6 +532,7 @@ impl Leader {
                     None => partial.clone(),
                 };
                 self.aside.forget(name);
+                self.touch_settings(name);
                 // Kept: what was set while it ran is not in the options. Where it is wrong, its process was
                 // told: the same settings are checked there.
                 let scope = self.engine.scope(name);
@@ -558,6 +569,7 @@ impl Leader {
                 self.engine.reset(engine_now, scope);
             }
         }
+        self.touch_scope(order.scope());
     }
 
     /// It tells as much of answers as members listen to; and what is learned, for the next leader.

@@ -36,6 +36,7 @@
 //! | `member` | this process's requests, and what the leader must hear of them |
 //! | `leader`, `peer`, `grants` | the engine that decides; a member as it knows it; who may leave now |
 //! | `collect`, `takeover` | a new leader listens first; what members tell it |
+//! | `changes`, `stored` | what the next leader needs: the whole slowly, what changed at once |
 //! | `aside` | strict quotas: units that a stored snapshot reserves |
 //! | `offline` | a process that goes on alone with its part |
 //! | `incoming`, `outgoing`, `sends` | frames in; what a leader says; frames out |
@@ -46,6 +47,7 @@
 
 mod api;
 mod aside;
+mod changes;
 mod clock;
 mod codec;
 mod collect;
@@ -66,6 +68,7 @@ mod peer;
 mod sends;
 mod status;
 pub mod store;
+mod stored;
 mod takeover;
 
 pub use api::{
@@ -76,3 +79,4 @@ pub use frame::{MOST_BYTES, VERSION};
 pub use machine::Shared;
 pub use names::Names;
 pub use parts::MOST_PART;
+pub use stored::is_change;

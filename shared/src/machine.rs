@@ -13,7 +13,7 @@ use crate::{
     collect::Collecting,
     frame::{self, LONGEST_NAME, MOST_NAMES},
     leader::Leader,
-    member::{Kept, Member},
+    member::Member,
     parts::Parts,
 };
 
@@ -65,19 +65,41 @@ pub(crate) struct Lease {
     pub said_at: Instant,
     /// Questions to make it last: when they were asked, and which snapshot went along with which facts.
     pub renewals: VecDeque<Renewal>,
-    /// Snapshots so far; when the last one was taken, and when the next one may be.
+    /// Pieces of snapshots so far, and the last of which all before it are stored, too.
     pub snapshots: u32,
-    pub taken_at: Instant,
+    pub stored: u32,
+    /// One was not, or none was taken so far: the next one is a whole.
+    pub is_torn: bool,
+    /// Bytes of the whole, and of what changed since.
+    pub sizes: (usize, usize),
+    /// When the next whole may be, and where a process waits for it; and the next piece, where there is news.
     pub next_at: Instant,
+    pub early_at: Instant,
+    pub soon_at: Instant,
+    /// The same of statistics.
+    pub seen_sizes: (usize, usize),
+    pub seen_at: Instant,
     /// When what it says to all, and to the leader, last came back.
     pub looped: [Instant; 2],
 }
+
+/// A piece of a snapshot, its number, and the last fact of each member that is in it.
+pub(crate) type Piece = (Vec<u8>, u32, Vec<(MemberId, u64)>);
 
 #[derive(Debug)]
 pub(crate) struct Renewal {
     pub op: Op,
     pub asked: Instant,
-    pub snapshot: Option<(Kept, Vec<(MemberId, u64)>)>,
+    pub snapshot: Option<Piece>,
+}
+
+/// Why others are not heard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unheard {
+    /// They speak another version.
+    Foreign(u8),
+    /// One of them has the lease.
+    Leads,
 }
 
 /// The way to the others, as far as this process knows.
@@ -93,6 +115,8 @@ pub(crate) struct Way {
     pub compete_at: Option<Instant>,
     pub competing: Option<(Op, Instant)>,
     pub was_refused: bool,
+    /// When this process last learned that others decide which it does not hear, and why.
+    pub others: Option<(Instant, Unheard)>,
     pub reconnected_at: Option<Instant>,
     /// The connection that was made anew last is the one that speaks.
     pub spoke_anew: bool,
@@ -103,6 +127,8 @@ pub(crate) struct Way {
     pub cause: String,
     pub denied: Option<String>,
     pub offline_since: Option<Instant>,
+    /// It would go on alone, did others not live.
+    pub waits_for_others: bool,
     pub bad: u64,
     /// Frames that were cut, and those of others of which parts are missing.
     pub cut: u32,
@@ -151,6 +177,7 @@ impl Shared {
                 compete_at: None,
                 competing: None,
                 was_refused: false,
+                others: None,
                 reconnected_at: None,
                 spoke_anew: false,
                 doubted: None,
@@ -158,6 +185,7 @@ impl Shared {
                 cause: String::new(),
                 denied: None,
                 offline_since: None,
+                waits_for_others: false,
                 bad: 0,
                 cut: 0,
                 parts: Parts::default(),

@@ -17,6 +17,7 @@ use crate::{
     few::Few,
     frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said, reply},
     peer::VALID,
+    stored,
 };
 
 /// How late it is said: where no request waits for the time after it, where one does, and where its quota is
@@ -80,12 +81,20 @@ struct Ended {
     free: Option<u32>,
 }
 
-/// A snapshot of a leader, as it came in.
+/// What a leader told of its state, piece by piece: see `stored`.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    pub bytes: Arc<[u8]>,
+    pub bytes: Arc<Vec<u8>>,
     pub number: (Epoch, u32),
     pub at: Instant,
+}
+
+impl Kept {
+    /// A chain that came in.
+    pub fn new(bytes: Vec<u8>, at: Instant) -> Self {
+        let number = stored::last_number(&bytes).unwrap_or((0, 0));
+        Self { bytes: Arc::new(bytes), number, at }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -95,8 +104,8 @@ pub struct Member {
     pub session: u32,
     pub watch: u32,
     pub memory: Option<Kept>,
-    /// Statistics as they were last heard, and when.
-    pub seen: Option<(Arc<[u8]>, Instant)>,
+    /// Statistics, all and then some, and when the last ones came.
+    pub seen: Option<(Vec<Vec<u8>>, Instant)>,
     pub clock: PeerClock,
     /// Of this process, and of all.
     pub rank: Option<(u32, u32)>,

@@ -5,7 +5,8 @@
 //! where the processes never met: if each keeps its gap, at whatever instants, a span holds one request more
 //! of each.
 //!
-//! If there are fewer slots than processes, only the first of them use one. A strict quota cannot be divided:
+//! If there are fewer slots than processes, only the first of them use one, and each where they never met. A
+//! strict quota cannot be divided:
 //! it waits for the connection.
 
 use autothrottle::{Config, Value};
@@ -17,9 +18,10 @@ const GRACE_MS: f64 = autothrottle::policy::rate::GRACE.micros() as f64 / 1000.0
 /// A quota that names no window has this one, in milliseconds.
 const WINDOW_MS: f64 = 60_000.0;
 
-/// Whether a request of these scopes has no part: `share` is of how many processes it is one, and which.
+/// Whether a request of these scopes has no part: `share` is of how many processes it is one, and which. Those
+/// that never met do not know which of them are the first, so each has one slot.
 pub fn waits(config: &Config, names: &[String], (of, rank): (u32, u32)) -> bool {
-    let has_no_slot = |slots: u32| slots < of && rank >= slots;
+    let has_no_slot = |slots: u32| (slots..of).contains(&rank);
     has_no_slot(config.max_in_flight)
         || names
             .iter()
@@ -132,7 +134,7 @@ pub fn divided_snapshot(snapshot: Value, of: u32) -> Value {
         ("scopes", Value::Map(scopes)) => {
             let scopes = scopes.into_iter().map(|(name, scope)| {
                 let scope = map(scope, |key, value| match (key, value) {
-                    ("hold", Value::Number(ms)) => Value::Number(ms / by),
+                    ("hold" | "age", Value::Number(ms)) => Value::Number(ms / by),
                     ("quotas", Value::List(quotas)) => {
                         Value::List(quotas.into_iter().map(|spent| divided_spent(spent, by)).collect())
                     }

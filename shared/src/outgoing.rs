@@ -1,17 +1,12 @@
-//! What a leader says: who may leave, that it is there, and what the next leader needs.
+//! What a leader says: who may leave, and that it is there.
 
-use autothrottle::{Instant, Span, Value};
+use autothrottle::{Instant, Span};
 
 use crate::{
     api::MemberId,
-    codec::{Number, Plain},
-    frame::{self, Beat, GrantId, Head, Known, Memory, Reply, reply},
-    leader::{Leader, WALL_MS},
-    peer::VALID,
+    frame::{Beat, GrantId, Head, Reply, reply},
+    leader::Leader,
 };
-
-/// Statistics of more scopes do not go along: they take longer than a lease.
-const MOST_SEEN: f64 = 5000.0;
 
 impl Leader {
     /// What is owed to members, with the head of each.
@@ -124,64 +119,5 @@ impl Leader {
         let (bytes, hash) = self.offered.as_ref()?;
         let is_agreed = !self.peers.is_empty() && self.peers.values().all(|peer| peer.options == Some(*hash));
         is_agreed.then(|| bytes.clone())
-    }
-
-    /// What the next leader needs, and for each member the last fact that it knows.
-    pub fn memory(&mut self, now: Instant, number: u32) -> (Vec<u8>, Vec<(MemberId, u64)>) {
-        let engine_now = self.now(now);
-        let snapshot = self.engine.snapshot(engine_now, WALL_MS);
-        let valid = self.peers.values().map(|peer| peer.valid).max().unwrap_or(VALID);
-        // Grants are made ahead; and of a strict quota each counts as if it left as late as it may.
-        let valid = if self.aside.is_used() { valid } else { Span::ZERO };
-        let ahead = self.clock.peek(now).since(now) + valid;
-        let alive = self.peers.iter().map(|(&id, peer)| Known {
-            id,
-            counted: peer.counted,
-            applied: peer.applied,
-            flying: peer.flying(),
-            alive: true,
-        });
-        let former = self.former.iter().map(|(&id, &(counted, applied))| Known {
-            id,
-            counted,
-            applied,
-            flying: Vec::new(),
-            alive: false,
-        });
-        let memory = Memory {
-            epoch: self.epoch,
-            number,
-            snapshot: Plain(snapshot),
-            ahead: ahead.micros(),
-            settings: (self.settings.iter())
-                .map(|(name, entries)| (name.clone(), Plain(Value::Map(entries.clone()))))
-                .collect(),
-            paused: self.is_paused,
-            options: self.options.0.clone(),
-            members: alive.chain(former).collect(),
-            aside: self.aside.take(number),
-            unknown: self.unknown.map(|since| now.since(since).micros()),
-        };
-        let applied = self.peers.iter().map(|(&id, peer)| (id, peer.applied)).collect();
-        (frame::write(&memory), applied)
-    }
-
-    /// A snapshot with these facts is stored.
-    pub fn is_stored(&mut self, number: u32, applied: Vec<(MemberId, u64)>) {
-        for (id, seq) in applied {
-            if let Some(peer) = self.peers.get_mut(&id) {
-                peer.durable = peer.durable.max(seq);
-            }
-        }
-        self.aside.stored(number);
-    }
-
-    /// Statistics for all, where there are not too many: `[now in milliseconds, stats]`.
-    pub fn statistics(&mut self, now: Instant) -> Option<Vec<u8>> {
-        if self.engine.scopes() > MOST_SEEN {
-            return None;
-        }
-        let engine_now = self.now(now);
-        Some(frame::write(&(Number(engine_now), Plain(self.engine.stats(engine_now)))))
     }
 }

@@ -12,14 +12,20 @@ use crate::{
     parts::{MOST_PART, cut},
 };
 
-/// Not more bytes of snapshots a second than this, on average; ten times that where there is news.
+/// Not more bytes of whole snapshots a second than this, on average, and as many of statistics; ten times that
+/// where there is news.
 const BYTES_A_SECOND: u64 = 65_536;
 const HURRY: u64 = 10;
 /// Questions about the lease that have no answer, at most.
 const MOST_RENEWALS: usize = 64;
 
+/// How long that many bytes count.
+fn rest(bytes: usize) -> Span {
+    Span::from_micros(bytes as u64 * 1_000_000 / BYTES_A_SECOND)
+}
+
 impl Shared {
-    /// Says that this process leads; now and then with its snapshot.
+    /// Says that this process leads; with what changed, and now and then with its whole snapshot.
     pub(crate) fn beat(&mut self) {
         let (now, span, own) = (self.now, self.lease_span(), self.options.1);
         let every = part(span, 3).max(self.settings.keep_every);
@@ -33,16 +39,35 @@ impl Shared {
                 return self.switch(options);
             }
             beat = leader.beat(own);
-            if now >= lease.next_at || leader.aside.is_wanted() {
+            // Where each piece takes long to store there is the whole alone.
+            let tells_changes = self.settings.keep_every == Span::ZERO;
+            let is_due = now >= lease.next_at || lease.is_torn && now >= lease.early_at;
+            let is_whole = is_due || lease.sizes.1 > lease.sizes.0;
+            if is_whole || tells_changes || leader.aside.is_wanted() {
                 lease.snapshots += 1;
-                let (bytes, applied) = leader.memory(now, lease.snapshots);
-                beat.seen = leader.statistics(now);
-                let size = bytes.len() + beat.seen.as_ref().map_or(0, Vec::len);
-                let rest = Span::from_micros(size as u64 * 1_000_000 / BYTES_A_SECOND);
-                lease.taken_at = now;
-                lease.next_at = now + rest.max(every);
-                let number = (lease.epoch, lease.snapshots);
-                snapshot = Some((Kept { bytes: bytes.as_slice().into(), number, at: now }, applied));
+                let bytes = if is_whole || !tells_changes {
+                    let bytes = leader.whole(now, lease.snapshots);
+                    lease.sizes = (bytes.len(), 0);
+                    lease.next_at = now + rest(bytes.len()).max(every);
+                    lease.early_at = now + part(rest(bytes.len()), HURRY).max(every);
+                    lease.is_torn = false;
+                    bytes
+                } else {
+                    let bytes = leader.change(now, lease.snapshots);
+                    lease.sizes.1 += bytes.len();
+                    bytes
+                };
+                let are_all = now >= lease.seen_at || lease.seen_sizes.1 > lease.seen_sizes.0;
+                let seen = leader.statistics(now, are_all);
+                if are_all {
+                    lease.seen_sizes = (seen.len(), 0);
+                    lease.seen_at = now + rest(seen.len()).max(every);
+                } else {
+                    lease.seen_sizes.1 += seen.len();
+                }
+                beat.seen = Some(seen);
+                lease.soon_at = now + part(rest(bytes.len()), HURRY);
+                snapshot = Some((bytes.clone(), lease.snapshots, leader.applied()));
                 stored = Some(bytes);
             }
         } else {
@@ -53,7 +78,7 @@ impl Shared {
         (lease.beat_at, lease.said_at) = (now + part(span, 3), now);
         lease.renewals.push_back(Renewal { op, asked: now, snapshot });
         if lease.renewals.len() > MOST_RENEWALS {
-            lease.renewals.pop_front();
+            lease.is_torn |= lease.renewals.pop_front().is_some_and(|given_up| given_up.snapshot.is_some());
         }
         let epoch = lease.epoch;
         self.out.push_back(Effect::Renew { op, epoch, store: stored.clone() });
@@ -69,8 +94,8 @@ impl Shared {
         lease.snapshots += 1;
         leader.options = (options, 0);
         let (epoch, number) = (lease.epoch, lease.snapshots);
-        let (bytes, _) = leader.memory(self.now, number);
-        let kept = Kept { bytes: bytes.into(), number: (epoch, number), at: self.now };
+        let kept = Kept::new(leader.whole(self.now, number), self.now);
+        lease.is_torn = true;
         let span = self.settings.lease;
         let who = (self.id, None, None);
         let collecting = Collecting::new(self.now, (epoch, span), vec![kept], who);
@@ -135,11 +160,12 @@ impl Shared {
             let is_asked = lease.renewals.iter().any(|renewal| renewal.snapshot.is_some());
             lease.beat_at = lease.beat_at.min(if is_asked { self.now + SOON } else { self.now });
         }
+        if leader.changes.is_joined || leader.has_news && every > Span::ZERO {
+            lease.next_at = lease.next_at.min(lease.early_at);
+        }
         if leader.has_news {
-            let early = part(lease.next_at.since(lease.taken_at), HURRY).max(every);
-            lease.next_at = lease.next_at.min(lease.taken_at + early);
             // What may not be stored yet is said all the same: a beat finds out who is gone.
-            let soon = if every > Span::ZERO { lease.said_at + part(span, 3 * HURRY) } else { lease.next_at };
+            let soon = if every > Span::ZERO { lease.said_at + part(span, 3 * HURRY) } else { lease.soon_at };
             lease.beat_at = lease.beat_at.min(soon.max(self.now + SOON));
         }
     }
@@ -206,7 +232,7 @@ impl Shared {
                 let number = lease.snapshots + 1;
                 // What it had itself comes back.
                 leader.lose(self.now, self.id);
-                let (bytes, _) = leader.memory(self.now, number);
+                let bytes = leader.whole(self.now, number);
                 let mut beat = leader.beat(self.options.1);
                 (beat.resigns, beat.memory) = (true, Some(bytes.clone()));
                 self.say_to_all(lease.epoch, Said::Beat(beat));

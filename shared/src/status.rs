@@ -9,10 +9,11 @@ use autothrottle::{
 use crate::{
     api::{Role, Status},
     codec::{Number, Plain, read_all},
-    frame,
+    few::Few,
     leader::WALL_MS,
     machine::{Shared, State},
     offline::map,
+    stored,
 };
 
 impl Shared {
@@ -26,7 +27,9 @@ impl Shared {
             State::Closed => (Role::Closed, None, None, self.member.epoch),
             State::Member => {
                 let role = if self.alone.is_some() { Role::Alone } else { Role::Member };
-                (role, self.way.leader, self.way.leader.map(|_| self.way.heard_at), self.member.epoch)
+                // Beats alone are no sign that this process is served: it is once it is answered.
+                let heard = self.way.leader.map(|_| self.way.heard_at.min(self.way.replied_at));
+                (role, self.way.leader, heard, self.member.epoch)
             }
             State::Collecting(lease, _) => (Role::Leader, Some(self.id), Some(now), lease.epoch),
             State::Leading(lease, leader) => {
@@ -86,11 +89,10 @@ impl Shared {
             let then = leader.clock.peek(now).millis();
             return shifted(leader.engine.stats(then), now.millis() - then, 0.0);
         }
-        if let Some((bytes, at)) = &self.member.seen
-            && let Some((&frame::VERSION, rest)) = bytes.split_first()
-            && let Some((Number(then), Plain(stats))) = read_all(rest)
+        if let Some((pieces, at)) = &self.member.seen
+            && let Some(stats) = together(pieces, *at, now)
         {
-            return shifted(stats, at.millis() - then, now.since(*at).millis());
+            return stats;
         }
         self.judge_by_memory();
         let age = self.member.memory.as_ref().map_or(f64::INFINITY, |kept| now.since(kept.at).millis());
@@ -139,7 +141,7 @@ impl Shared {
             return;
         }
         self.judged = Some(kept.number);
-        let Some(memory) = frame::memory(&kept.bytes) else { return };
+        let Some(memory) = stored::memory(&kept.bytes) else { return };
         let (now, age) = (self.now.millis(), self.now.since(kept.at).millis());
         let snapshot = map(memory.snapshot.0, |key, value| match key {
             "wallMs" => WALL_MS.into(),
@@ -154,6 +156,29 @@ impl Shared {
             self.judge.take_notices();
         }
     }
+}
+
+/// All statistics, and then those of what changed: the last of each scope, by this process's clock.
+fn together(pieces: &[Vec<u8>], at: Instant, now: Instant) -> Option<Value> {
+    let read = |bytes: &Vec<u8>| read_all::<(Number, Plain)>(bytes.get(1..)?);
+    let (Number(newest), _) = read(pieces.last()?)?;
+    let (mut totals, mut scopes) = (Vec::new(), Few::<String, Value>::default());
+    for piece in pieces {
+        let (_, Plain(Value::Map(entries))) = read(piece)? else { return None };
+        totals = Vec::new();
+        for (key, value) in entries {
+            match value {
+                Value::Map(all) if key == "scopes" => {
+                    for (name, scope) in all {
+                        scopes.insert(name, scope);
+                    }
+                }
+                value => totals.push((key, value)),
+            }
+        }
+    }
+    totals.push(("scopes".into(), Value::Map(scopes.into_iter().collect())));
+    Some(shifted(Value::Map(totals), at.millis() - newest, now.since(at).millis()))
 }
 
 /// Statistics by a clock that is ahead by this many milliseconds.

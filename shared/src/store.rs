@@ -54,11 +54,15 @@ end
 epoch = string.format('%.0f', math.max(stored, known) + 1)
 redis.call('SET', KEYS[2], epoch, 'PX', 604800000)
 redis.call('SET', KEYS[1], epoch .. ':' .. ARGV[1], 'PX', ARGV[3])
-local kept = redis.call('HMGET', KEYS[3], 'bytes', 'at')
+local kept = redis.call('HMGET', KEYS[3], 'bytes', 'at', 'changes')
+local all = {kept[1] or ''}
+for at = 1, tonumber(kept[3] or '0') do
+  all[at + 1] = redis.call('HMGET', KEYS[3], at)[1] or ''
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local age = kept[2] and now - tonumber(kept[2]) or 0
-return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}
+return {epoch, table.concat(all), string.format('%.0f', math.max(age, 0))}
 "
 );
 
@@ -66,13 +70,24 @@ return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}
 pub const RENEW: &str = publishing!(
     r"-- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: holder, its epoch, lease ms, the
 -- snapshot and `plain`, each may be empty. Gives 1 if the lease is the holder's.
+--
+-- A whole snapshot takes the place of all before it. What changed since is put behind one that is there: its
+-- first byte is 128 or more, which base 64 says with a letter from `g` on, a digit, `+` or `/`.
 if not isOurs() then return 0 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
 if ARGV[4] ~= '' then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  redis.call('HSET', KEYS[3], 'bytes', ARGV[4], 'at', string.format('%.0f', now))
+  local kept = redis.call('HMGET', KEYS[3], 'at', 'changes')
+  local at = string.format('%.0f', now)
+  if not string.match(ARGV[4], '^[g-z0-9+/]') then
+    redis.call('DEL', KEYS[3])
+    redis.call('HSET', KEYS[3], 'bytes', ARGV[4], 'at', at)
+  elseif kept[1] then
+    local changes = tonumber(kept[2] or '0') + 1
+    redis.call('HSET', KEYS[3], changes, ARGV[4], 'changes', changes, 'at', at)
+  end
   redis.call('PEXPIRE', KEYS[3], 604800000)
 end
 return 1

@@ -91,6 +91,7 @@ impl Leader {
         let (counted, applied) = self.former.remove(&from).unwrap_or_default();
         if self.peers.get(&from).is_none_or(|peer| peer.session == 0) {
             self.has_news = true;
+            self.changes.is_joined = true;
         }
         self.peers.add(from, Peer::new(now, counted, applied));
         let Some(peer) = self.peers.get_mut(&from) else { return applied };
@@ -161,6 +162,7 @@ impl Leader {
         if ticket < 0.0 {
             return;
         }
+        self.touch(&ask.what);
         let at = (!is_counted).then(|| engine_now - ago);
         self.hold(from, ask, ticket as u64, true, at);
     }
@@ -177,6 +179,7 @@ impl Leader {
             let scope = [self.engine.intern(name)];
             let cost = [rest];
             let ticket = self.engine.adopt_known(engine_now, &scope, (&cost, 0.0, 0.0), Span::ZERO, false);
+            self.touch_scope(name);
             self.engine.settle(engine_now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
         }
         self.adopted.clear();

@@ -60,6 +60,18 @@ impl Boundary {
         Value::from(self.engine.snapshot(self.now(now), wall(wall_ms)))
     }
 
+    /// The same of some scopes alone; those that are unknown are left out.
+    pub fn snapshot_of(&self, now: f64, wall_ms: f64, scopes: &[f64]) -> Value {
+        let scopes: Vec<ScopeId> = scopes.iter().filter_map(|&scope| ScopeId::from_number(scope)).collect();
+        Value::from(self.engine.snapshot_of(self.now(now), wall(wall_ms), &scopes))
+    }
+
+    /// Statistics of everything, with these scopes alone.
+    pub fn stats_of(&self, now: f64, scopes: &[f64]) -> Value {
+        let scopes: Vec<ScopeId> = scopes.iter().filter_map(|&scope| ScopeId::from_number(scope)).collect();
+        Value::from(&self.engine.stats_of(self.now(now), &scopes))
+    }
+
     /// Whether the host should draw a [seed](Boundary::seed) before the first request leaves.
     pub fn wants_seed(&self) -> bool {
         !self.is_seeded

@@ -34,7 +34,7 @@ use crate::{
     queue::{Entry, IndexedHeap, NONE, Need, Queue, Rank, Scopes, Stage, priority_key},
     rng::Rng,
     scope::{Scope, registry::Registry},
-    snapshot::Snapshot,
+    snapshot::{Learned, Snapshot},
     sorted::SortedIndex,
     time::{Instant, LONGEST_MS, Span},
 };
@@ -145,6 +145,25 @@ impl Engine {
     /// What was learned, for [`Engine::restore`] in another process. `wall_ms` is the wall time now, if the
     /// driver knows it.
     pub fn snapshot(&self, now: Instant, wall_ms: Option<f64>) -> Snapshot {
+        let mut scopes = self.learned(now, self.registry.iter().map(|(_, id)| id.0.index).collect());
+        scopes.retain(|(_, learned)| !learned.is_new());
+        Snapshot { wall_ms, scopes }
+    }
+
+    /// The same of these scopes and their budgets alone, also where they look like new: in a list of scopes
+    /// the last word of each counts.
+    pub fn snapshot_of(&self, now: Instant, wall_ms: Option<f64>, scopes: &[ScopeId]) -> Snapshot {
+        let mut all = Vec::with_capacity(scopes.len());
+        for index in scopes.iter().filter_map(|&id| self.known(id)) {
+            all.push(index);
+            if let Some(family) = &self.registry[index].family {
+                all.extend(family.budgets.iter().filter_map(|&id| self.known(id)));
+            }
+        }
+        Snapshot { wall_ms, scopes: self.learned(now, all) }
+    }
+
+    fn learned(&self, now: Instant, scopes: Vec<u32>) -> Vec<(String, Learned)> {
         let now = self.to_engine_time(now);
         let mut flying: Vec<Vec<Instant>> = Vec::new();
         for (sent, scopes) in self.queue.flying() {
@@ -154,14 +173,14 @@ impl Engine {
                 flying[index].push(sent);
             }
         }
-        let learned = self.registry.iter().map(|(name, id)| {
-            let flying = flying.get(id.0.index as usize).map_or(&[][..], Vec::as_slice);
-            let entry = &self.registry[id.0.index];
+        let learned = scopes.into_iter().map(|index| {
+            let flying = flying.get(index as usize).map_or(&[][..], Vec::as_slice);
+            let entry = &self.registry[index];
             let mut learned = entry.scope.learned(now, flying);
             learned.routes = entry.family.as_ref().map_or_else(Vec::new, |family| family.routes().into());
-            (String::from(&**name), learned)
+            (String::from(&*entry.name), learned)
         });
-        Snapshot { wall_ms, scopes: learned.filter(|(_, learned)| !learned.is_new()).collect() }
+        learned.collect()
     }
 
     /// Gives the seed that the options did not name. Only the first draw after it is affected.

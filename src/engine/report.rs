@@ -40,8 +40,18 @@ impl Engine {
 
     /// The state of everything, for people.
     pub fn stats(&self, now: Instant) -> Stats {
-        let plain = self.registry.iter().filter(|(_, id)| self.is_plain(id.0.index));
-        let scopes = plain.filter_map(|(name, id)| Some((name, self.scope_stats(now, id)?)));
+        let all: Vec<ScopeId> = self.registry.iter().map(|(_, id)| id).collect();
+        self.stats_of(now, &all)
+    }
+
+    /// The same with these scopes alone.
+    pub fn stats_of(&self, now: Instant, scopes: &[ScopeId]) -> Stats {
+        let plain =
+            scopes.iter().copied().filter(|&id| self.known(id).is_some_and(|index| self.is_plain(index)));
+        let scopes = plain.filter_map(|id| {
+            let name = &self.registry[id.0.index].name;
+            Some((String::from(&**name), self.scope_stats(now, id)?))
+        });
         Stats {
             waiting: self.waiting(),
             in_flight: self.in_flight,
@@ -49,7 +59,7 @@ impl Engine {
             settled: self.totals.settled,
             cancelled: self.totals.cancelled,
             paused: self.paused,
-            scopes: scopes.map(|(name, stats)| (String::from(&**name), stats)).collect(),
+            scopes: scopes.collect(),
             age_ms: None,
         }
     }

@@ -59,6 +59,7 @@ impl Scope {
         });
         let flying = flying.iter().map(|&sent| now.since(sent)).filter(|&ago| ago < slot_delay);
         Learned {
+            age: Span::ZERO,
             since_send: self
                 .delay
                 .last()
@@ -83,6 +84,7 @@ impl Scope {
 
     /// Takes up what was learned; `offline` has passed since.
     pub fn restore(&mut self, now: Instant, offline: Span, learned: &Learned) {
+        let offline = offline + learned.age;
         let rests: Vec<Span> = learned.rests.iter().map(|&ago| ago + offline).collect();
         self.delay = delay::State::since(now, learned.since_send.map(|ago| ago + offline));
         self.slots = slots::State::resting(now, self.config.concurrency, &rests);
@@ -98,6 +100,7 @@ impl Scope {
             }),
             ..ServerState::NOTHING
         });
+        self.quotas = new_quotas(&self.config);
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
             let same = |spent: &&Spent| spent.window == config.window && spent.is_strict == config.strict;
             if let Some(spent) = learned.quotas.iter().find(same) {

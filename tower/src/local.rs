@@ -22,7 +22,7 @@ use std::{
 };
 
 use autothrottle::Span;
-use autothrottle_shared::{Effect, Epoch, MemberId, Offline};
+use autothrottle_shared::{Effect, Epoch, MemberId, Offline, is_change};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, BufReader},
     net::{
@@ -492,8 +492,15 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut file, bytes)
 }
 
-/// Whole or not at all: no process reads a half.
+/// Whole or not at all: no process reads a half. What changed is put behind it.
 fn write_state(path: &Path, own: &Path, store: &[u8]) -> io::Result<()> {
+    if is_change(store) {
+        return match fs::OpenOptions::new().append(true).open(beside(path, "state")) {
+            Ok(mut file) => io::Write::write_all(&mut file, store),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+    }
     let half = beside(own, "state");
     write(&half, store)?;
     fs::rename(half, beside(path, "state"))

@@ -7,7 +7,8 @@ use autothrottle::{
     boundary::{Outcome, Settled},
 };
 use autothrottle_shared::{
-    Ask, Cause, Effect, Input, MOST_PART, MemberId, Offline, Refusal, Role, Settings, Shared, Ticket, Warning,
+    Ask, Cause, Effect, Input, MOST_PART, MemberId, Offline, Refusal, Role, Settings, Shared, Ticket,
+    Warning, is_change,
 };
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -59,6 +60,8 @@ pub struct Group {
     pub processes: Vec<Shared>,
     /// Killed, or left.
     pub dead: Vec<usize>,
+    /// What these say is lost, and they hear.
+    pub mute: Vec<usize>,
     /// The store cannot be reached by these.
     pub cut: Vec<usize>,
     pub holder: Option<(usize, u64, u64)>,
@@ -110,6 +113,9 @@ impl Group {
             let length = bytes.len();
             assert!(length <= MOST_PART + 256, "a frame of {length} bytes, which a transport may cut");
         }
+        if self.mute.contains(&of) && !matches!(effect, Effect::Warn(_) | Effect::Fail { .. }) {
+            return;
+        }
         match effect {
             Effect::Compete { op, .. } | Effect::Renew { op, .. } if is_cut => tell(of, News::Failed(op)),
             Effect::ToLeader(_) | Effect::ToMember { .. } | Effect::ToAll { .. } if is_cut => {}
@@ -123,15 +129,15 @@ impl Group {
             Effect::Renew { op, epoch, store } => match &mut self.holder {
                 Some((holder, held, until)) if *holder == of && *held == epoch => {
                     *until = now + LEASE;
-                    self.stored = store.map(|bytes| (bytes, now)).or(self.stored.take());
                     tell(of, News::Renewed(op));
+                    self.put(store);
                 }
                 _ => tell(of, News::Refused(op)),
             },
             Effect::Release { epoch, store, .. } => {
                 if self.holder.is_some_and(|(holder, held, _)| holder == of && held == epoch) {
                     self.holder = None;
-                    self.stored = store.map(|bytes| (bytes, now)).or(self.stored.take());
+                    self.put(store);
                 }
             }
             Effect::ToLeader(bytes) => {
@@ -149,6 +155,18 @@ impl Group {
             Effect::Fail { why, .. } => self.failed.push((of, why)),
             Effect::Warn(warning) => self.warned.entry(of).or_default().push(warning),
             Effect::Notice(_) | Effect::Moved => {}
+        }
+    }
+
+    /// As a store does: what changed is put behind the whole.
+    fn put(&mut self, store: Option<Vec<u8>>) {
+        let Some(bytes) = store else { return };
+        match &mut self.stored {
+            Some((kept, at)) if is_change(&bytes) => {
+                kept.extend(bytes);
+                *at = self.now;
+            }
+            stored => *stored = Some((bytes, self.now)),
         }
     }
 

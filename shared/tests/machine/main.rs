@@ -2,6 +2,8 @@
 //! thousand is shown here once and by name.
 
 mod group;
+mod health;
+mod many;
 
 use autothrottle::{
     Rng, Span,

@@ -147,6 +147,12 @@ fn whatever_happens_a_slot_that_is_used_again_is_one_slot() {
 }
 
 #[test]
+fn whatever_happens_what_changed_is_as_good_as_the_whole() {
+    let seen = plays(Settings::long);
+    assert!(seen.is_none_or(|seen| seen["change stored"] > 0));
+}
+
+#[test]
 fn whatever_happens_a_store_that_pauses_delays_and_no_more() {
     let seen = plays(Settings::paused);
     assert!(seen.is_none_or(|seen| seen["store pauses"] > 0));

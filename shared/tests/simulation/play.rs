@@ -30,6 +30,9 @@ pub const ANSWER: Micros = 100 * MS;
 pub const STRICT: (usize, Micros) = (12, 3 * SECOND);
 pub const FIXED: (usize, Micros) = (30, 5 * SECOND);
 
+/// Settings of scopes, of which a whole state has a hundred thousand bytes.
+const LONG: usize = 1500;
+
 /// When what happens.
 pub const BEFORE: (Micros, Micros) = (4 * SECOND, 10 * SECOND);
 /// A pause of the store that is no longer than a message may take.
@@ -104,6 +107,8 @@ pub struct Settings {
     pub faults: Vec<(Micros, Fault, Micros)>,
     /// Each process asks for one slot at a time, so there are enough for three.
     pub is_wide: bool,
+    /// The whole state is so long that a leader says it only now and then.
+    pub is_long: bool,
     pub is_traced: bool,
 }
 
@@ -124,6 +129,7 @@ impl Settings {
             differs: false,
             faults: Vec::new(),
             is_wide: false,
+            is_long: false,
             is_traced: false,
         }
     }
@@ -131,6 +137,11 @@ impl Settings {
     /// Whatever chance says, where slots are free more often than not: they are used again.
     pub fn wide(seed: u64) -> Self {
         Self { is_wide: true, processes: 2 + seed % 3, ..Self::drawn(seed) }
+    }
+
+    /// Whatever chance says, where the whole state is so long that most beats have only what changed.
+    pub fn long(seed: u64) -> Self {
+        Self { is_long: true, ..Self::drawn(seed) }
     }
 
     /// Whatever chance says, by a store that stands still now and then, for a moment or for seconds.
@@ -192,7 +203,7 @@ pub struct Played {
 }
 
 /// The options of the group; `other`: of a process that was given others.
-pub fn options(other: bool) -> Value {
+pub fn options(other: bool, is_long: bool) -> Value {
     let ms = |span: Micros| span as f64 / 1000.0;
     let defaults = json!({
         "delay": 0,
@@ -201,12 +212,15 @@ pub fn options(other: bool) -> Value {
         "concurrency": if other { 99 } else { 100 },
         "backoff": { "statusCodes": [], "maxDelay": 10_000 },
     });
-    let scopes = json!({
+    let mut scopes = json!({
         "gap": { "delay": ms(GAP) },
         "slots": { "concurrency": SLOTS },
         "strict": { "quota": STRICT.0, "window": ms(STRICT.1), "strict": true },
         "fixed": { "quota": FIXED.0, "window": ms(FIXED.1) },
     });
+    for index in 0..if is_long { LONG } else { 0 } {
+        scopes[format!("a-scope-that-no-request-has-{index}")] = json!({ "delay": 1000, "concurrency": 1 });
+    }
     let options = json!({ "maxInFlight": 256, "seed": 1, "defaults": defaults, "scopes": scopes });
     Value::deserialize(options).expect("options")
 }
@@ -220,7 +234,7 @@ pub fn play(settings: &Settings) -> Played {
     let mut player = Player {
         settings,
         dice: Dice::new(settings.seed ^ 0xd1ce),
-        options: [options(false), options(true)],
+        options: [false, true].map(|other| options(other, settings.is_long)),
         is_over: false,
     };
     if settings.is_cold {

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use autothrottle_shared::is_change;
+
 use crate::world::{Event, Heard, LEASE, Said, World};
 
 impl World {
@@ -148,10 +150,13 @@ impl World {
     }
 
     fn put(&mut self, home: usize, snapshot: Option<Rc<[u8]>>) {
-        if let Some(bytes) = snapshot
-            && self.keeps
-        {
-            self.stores[home].snapshot = Some((bytes, self.now));
+        let Some(bytes) = snapshot.filter(|_| self.keeps) else { return };
+        let stored = &mut self.stores[home].snapshot;
+        if !is_change(&bytes) {
+            *stored = Some((bytes, self.now));
+        } else if let Some((kept, _)) = stored {
+            *stored = Some(([&**kept, &*bytes].concat().into(), self.now));
+            self.count("change stored");
         }
     }
 
