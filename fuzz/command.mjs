@@ -455,14 +455,14 @@ function texts({ words, separator = '' }, known) {
 }
 
 /** Ends the process where no reader makes progress: a reader that hangs lets no timer ring. */
-const progress = new Int32Array(new SharedArrayBuffer(8))
+const progress = new Int32Array(new SharedArrayBuffer(12))
 const watch = `
   const { workerData: { progress, names } } = require('node:worker_threads')
   let before = -1
   setInterval(() => {
     const now = Atomics.load(progress, 0)
     if (now === before) {
-      require('node:fs').writeSync(2, 'fuzz:command: ' + names[Atomics.load(progress, 1)] + ' does not end\\n')
+      require('node:fs').writeSync(2, 'fuzz:command: ' + names[Atomics.load(progress, 1)] + ', --seed ' + Atomics.load(progress, 2) + ': it does not end\\n')
       process.kill(process.pid, 'SIGKILL')
     }
     before = now
@@ -474,12 +474,18 @@ async function main() {
   const said = process.stderr.write
   // A run says that a list is empty.
   process.stderr.write = () => true
-  for (const { reader, input } of corpus) await READERS[reader].check(input, [1, 5])
+  const names = Object.keys(READERS)
+  for (const { reader, input } of corpus) {
+    Atomics.add(progress, 0, 1)
+    Atomics.store(progress, 1, names.indexOf(reader))
+    await READERS[reader].check(input, [1, 5])
+  }
   const counts = {}
   let seed = first
   for (const end = Date.now() + seconds * 1000; Date.now() < end; seed++)
     for (const [index, [name, reader]] of Object.entries(READERS).entries()) {
       Atomics.store(progress, 1, index)
+      Atomics.store(progress, 2, seed)
       const known = corpus.filter((each) => each.reader === name).map(({ input }) => input)
       const property = fc.asyncProperty(texts(reader, known), fc.array(fc.nat(5000)), async (text, cuts) => {
         Atomics.add(progress, 0, 1)

@@ -165,6 +165,17 @@ async function nightly() {
   const kept = ['sending_at_once', 'the_gap_stays_in_bounds', 'random_calls_break_no_promise']
   const played = ['reference', 'soak', 'hostile', ...kept]
   await step('native, many seeds', () => run('cargo', [...seeds, ...played], { env }))
+  const fuzzed = [
+    'run',
+    '--silent',
+    'fuzz:command',
+    '--',
+    '--seconds',
+    '600',
+    '--seed',
+    String(10_000 * night),
+  ]
+  await step('fuzz:command, ten minutes', () => run('npm', fuzzed))
   const shared = ['test', '--locked', '--release', '--package', 'autothrottle-shared', '--test', 'simulation']
   const group = { ...process.env, SEEDS: '100000', FROM: String(100_000 * night) }
   await step('shared limits, many seeds', () => run('cargo', shared, { env: group }))
