@@ -108,7 +108,7 @@ export interface Call {
 }
 
 /** It tells the engine that the settings are not the user's: no warning names them. */
-export const MADE = { made: true }
+export const MADE = { '\u00a0made': true }
 /** After a refusal the margin comes back at this share of the pace; the rest is for calls. */
 const RETURN = 0.5
 /** From the refusal on, what refills in this multiple of the wait that the server asked for is untouched. */

@@ -60,7 +60,10 @@ export class ScopeControl {
     this.#change('resume')
   }
 
-  /** Forgets what was learned and lifts the hold. Settings and what is in flight stay. */
+  /**
+   * Forgets what was learned and lifts the hold. What is spent of quotas and budgets stays spent. Settings
+   * and what is in flight stay.
+   */
   reset(): void {
     this.#change('reset')
   }

@@ -134,8 +134,8 @@ export interface Engine {
   /** Sends no request of this scope for `ms` milliseconds. A longer hold stays. */
   hold(nowMs: number, scope: ScopeHandle, ms: number): void
   /**
-   * Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll
-   * afterwards.
+   * Forgets what this scope learned and lifts its hold. What is spent of quotas and budgets, settings and
+   * what is in flight stay. Poll afterwards.
    */
   reset(nowMs: number, scope: ScopeHandle): void
   /** What was learned, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */

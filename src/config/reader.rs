@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
         (value != Value::Nothing).then_some((value, row))
     }
 
-    /// Takes a word of hosts among themselves, which no row has; whether it was there.
+    /// Takes a word of hosts among themselves, which no row has and no one types; whether it was there.
     pub fn mark(&mut self, key: &str) -> bool {
         let at = self.left.iter().position(|(name, _)| name == key);
         at.map(|at| self.left.remove(at)).is_some()

@@ -150,12 +150,15 @@ impl Default for AutoThrottle {
     }
 }
 
+/// The word by which a host says that it configures a scope by itself.
+const MADE: &str = "\u{a0}made";
+
 impl ScopeConfig {
     /// This configuration with a few settings changed, as `scope(name).configure(partial)` does it.
     pub fn changed(&self, partial: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
         let mut fields = Fields::of(partial, String::new(), Section::Scope, &mut problems);
-        let is_made = fields.mark("made");
+        let is_made = fields.mark(MADE);
         let mut config = self.with(fields);
         config.is_made |= is_made;
         config.check_delay("delay", &mut problems);

@@ -166,7 +166,8 @@ impl Engine {
         self.change(now, scope, |scope, _| scope.paused = false);
     }
 
-    /// Forgets what this scope learned and lifts its hold. Its settings and what is in flight stay.
+    /// Forgets what this scope learned and lifts its hold. What is spent of quotas and budgets, its settings
+    /// and what is in flight stay.
     pub fn reset(&mut self, now: Instant, scope: ScopeId) {
         self.change(now, scope, |scope, _| scope.reset());
     }

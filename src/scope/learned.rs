@@ -3,7 +3,7 @@
 //!
 //! A scope is kept while something is owed: a hold, a window that is used up, a slot that rests.
 
-use super::{Scope, new_quotas};
+use super::Scope;
 use crate::{
     policy::{backoff, delay, denied, quota, server, slots, stall},
     snapshot::{BackedOff, Learned, Left, Spent},
@@ -160,12 +160,12 @@ impl Scope {
         }
     }
 
-    /// Forgets what was learned and lifts the hold. What is in flight stays in flight, the last send and
-    /// robots.txt stay.
+    /// Forgets what was learned and lifts the hold. What is in flight stays in flight; the last send, what is
+    /// spent of quotas and budgets, and robots.txt stay.
     pub fn reset(&mut self) {
         self.hold = None;
-        self.set_server(ServerState { crawl: self.crawl(), ..ServerState::NOTHING });
+        let quota = self.server.as_ref().map_or(server::State::NEW, |server| server.quota);
+        self.set_server(ServerState { crawl: self.crawl(), quota, ..ServerState::NOTHING });
         self.policies.reset(&self.config);
-        self.quotas = new_quotas(&self.config);
     }
 }

@@ -1,7 +1,7 @@
 //! Each wrong option and its message; some code reads every row of the settings table; which settings win.
 
 use autothrottle::{
-    Config, Value,
+    Config, Instant, Value,
     config::{
         driver,
         table::{Kind, ROWS, Row, Section},
@@ -9,7 +9,7 @@ use autothrottle::{
     simulate::{self, Simulation},
 };
 
-use crate::made::json;
+use crate::made::{engine, json};
 
 fn problems(json: &str) -> Vec<String> {
     let value: Value = serde_json::from_str(json).expect("JSON");
@@ -38,6 +38,18 @@ fn all_problems_are_listed_at_once_with_their_paths() {
             "concurency: want a known setting (did you mean concurrency?); got 2",
         ]
     );
+}
+
+#[test]
+fn a_word_of_hosts_among_themselves_is_no_setting() {
+    let options = ["{ \"made\": true }", "{ \"scopes\": { \"a\": { \"made\": true } } }"];
+    for options in options {
+        assert!(problems(options)[0].contains("made: want a known setting"), "{options}");
+    }
+    let mut engine = engine("{}");
+    let scope = engine.intern("a");
+    let error = engine.configure(Instant::default(), scope, json("{ \"made\": true }")).unwrap_err();
+    assert_eq!(error.to_string(), "made: want a known setting; got true");
 }
 
 #[test]

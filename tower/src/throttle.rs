@@ -124,7 +124,7 @@ impl Throttle {
         self.with(|host, now| host.order(now, scope, Order::Resume));
     }
 
-    /// Forgets what a scope learned, and lifts its hold.
+    /// Forgets what a scope learned, and lifts its hold. What is spent of quotas and budgets stays spent.
     pub fn reset(&self, scope: &str) {
         self.with(|host, now| host.order(now, scope, Order::Reset));
     }

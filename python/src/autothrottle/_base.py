@@ -270,7 +270,8 @@ class ScopeControl:
         self._desk.change(self.name, self._desk.engine.resume)
 
     def reset(self) -> None:
-        """Forgets what was learned and lifts the hold. Settings and what is in flight stay."""
+        """Forgets what was learned and lifts the hold. What is spent of quotas and budgets stays spent.
+        Settings and what is in flight stay."""
         self._desk.change(self.name, self._desk.engine.reset)
 
     def __repr__(self) -> str:

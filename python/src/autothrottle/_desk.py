@@ -454,7 +454,7 @@ class Desk(Draining):
         if made.problems:
             raise ConfigError(made.problems)
         if is_ours:
-            made.engine["made"] = True
+            made.engine["\u00a0made"] = True
         for key, note in made.notes:
             self.warn("suspicious-unit", note, name, f"{key} of {name}")
         try:

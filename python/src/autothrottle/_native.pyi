@@ -231,8 +231,8 @@ class Engine:
         """Ends a pause. Poll afterwards."""
 
     def reset(self, now: int, scope: int) -> None:
-        """Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll
-        afterwards.
+        """Forgets what this scope learned and lifts its hold. What is spent of quotas and budgets, settings
+        and what is in flight stay. Poll afterwards.
         """
 
     def stats(self, now: int) -> Stats:
