@@ -27,6 +27,9 @@ const LONG_LEARNED: Span = Span::from_micros(300_000_000);
 /// A reason that hides the settings of the pace while it binds: it ends, and then they count again.
 const PASSING: [Reason; 4] = [Reason::Paused, Reason::Hold, Reason::Backoff, Reason::CrawlDelay];
 
+/// A rate of less time than this says more about when the first requests came.
+const RATED: Span = Span::from_micros(5_000_000);
+
 const REASONS: usize = Reason::ALL.len();
 
 /// Where a reason is counted; limits elsewhere come last.
@@ -99,10 +102,10 @@ impl Plain for Shares {
 }
 
 record! {
-    /// The figures of the last minute, or of the time since the first request if that is shorter (but for the
-    /// rate: two requests at once are no thousand a second).
+    /// The figures of the last minute, or of the time since the first request if that is shorter.
     pub struct Effective {
-        /// Requests sent per second over the last minute; `None` before a minute is over.
+        /// Requests sent per second over the last minute, or since the first request; `None` for its first
+        /// five seconds: two requests at once are no thousand a second.
         rate: Option<f64>,
         /// From send to response headers in milliseconds, on average over the last minute.
         latency_ms: Option<f64>,
@@ -239,8 +242,7 @@ impl Meter {
             }
         }
         Effective {
-            rate: (span == WINDOW.micros())
-                .then(|| slide(f64::from(this.sends), f64::from(last.sends)) * 1e6),
+            rate: (span >= RATED.micros()).then(|| slide(f64::from(this.sends), f64::from(last.sends)) * 1e6),
             latency_ms: (answers > 0.0)
                 .then(|| (this.latency as f64 + last.latency as f64 * left) / answers / 1000.0),
             concurrency: slide(this.busy as f64, last.busy as f64),
@@ -334,6 +336,17 @@ mod tests {
 
     fn waiting(bound: Option<Reason>) -> Activity {
         Activity { in_flight: 1, is_waiting: true, bound }
+    }
+
+    #[test]
+    fn a_rate_is_there_after_five_seconds() {
+        let mut meter = Meter::new(at(0));
+        for second in 0..20 {
+            meter.on_send(at(second));
+            let rate = meter.effective(at(second)).rate;
+            let off = |rate: f64| (rate - (second + 1) as f64 / second as f64).abs();
+            assert_eq!(rate.map(|rate| off(rate) < 1e-9), (second >= 5).then_some(true), "{second}");
+        }
     }
 
     #[test]

@@ -65,7 +65,9 @@ class ScopeStats(InSeconds):
     budgets: Mapping[str, BudgetStats] = field(default_factory=dict)
     """The budgets of its server by name, where answers name several: GitHub's resources."""
     rate: float | None = None
-    """Requests sent per second over the last minute; ``None`` before a minute is over."""
+    """Requests sent per second over the last minute, or since the first request; ``None`` for its first five
+    seconds: two requests at once are no thousand a second.
+    """
     latency: float | None = None
     """From send to response headers in seconds, on average over the last minute."""
     without_effect: str | None = None
