@@ -3,7 +3,7 @@
 //!
 //! A scope is kept while something is owed: a hold, a window that is used up, a slot that rests.
 
-use super::Scope;
+use super::{Scope, new_quotas};
 use crate::{
     policy::{backoff, delay, denied, quota, server, slots, stall},
     snapshot::{BackedOff, Learned, Left, Spent},
