@@ -107,7 +107,7 @@ def test_handles() -> None:
 
 
 def test_notices() -> None:
-    engine = Engine(PLAIN)
+    engine = Engine({**PLAIN, "defaults": {**PLAIN["defaults"], "backoff": {}}})
     engine.watch("answers")
     scope = engine.scope("a")
     ticket = engine.submit(0, [scope])

@@ -28,11 +28,11 @@ async def test_crawl(capsys: pytest.CaptureFixture[str]) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/gone":
             raise httpx.ConnectError("gone")
-        return httpx.Response(200)
+        return httpx.Response(429 if request.url.host == "c.example" else 200)
 
-    urls = [f"https://{name}.example/" for name in ("a", "b")] + ["https://c.example/gone"]
+    urls = [f"https://{name}.example/{path}" for name, path in (("a", ""), ("b", "gone"), ("c", ""))]
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-        assert sorted(await example("crawl").crawl(urls, client)) == [0, 200, 200]
+        assert sorted(await example("crawl").crawl(urls, client)) == [0, 200, 429]
     assert "c.example: every" in capsys.readouterr().out
 
 

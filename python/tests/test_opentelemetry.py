@@ -99,7 +99,7 @@ async def test_who_gives_up_ends_its_span() -> None:
 async def test_waits_by_reason_and_time_at_the_server_are_the_time_of_the_calls() -> None:
     exported, clock = Exported(), FakeClock()
     defaults: Any = {"delay": 0.5, "slot_delay": 0, "concurrency": 2, "quota": {"limit": 10, "window": 60}}
-    throttle = Throttle(clock=clock, defaults=defaults)
+    throttle = Throttle(clock=clock, defaults=defaults, backoff={})
     instrument(throttle, meter=exported.meter, tracer=False)
     wall = away = 0.0
     asked = 0

@@ -131,7 +131,7 @@ async def test_run_hears_refusals_of_any_client(clock: FakeClock) -> None:
 
 
 async def test_an_error_in_the_block_says_what_it_says(clock: FakeClock) -> None:
-    throttle = plain(clock, delay=0)
+    throttle = plain(clock, delay=0, backoff={})
 
     class RefusedError(Exception):
         response = Response(503)
@@ -151,7 +151,7 @@ async def test_run_takes_plain_functions_and_arguments(clock: FakeClock) -> None
 
 
 async def test_run_gives_up_after_request_timeout(clock: FakeClock) -> None:
-    throttle = plain(clock, request_timeout=5)
+    throttle = plain(clock, request_timeout=5, backoff={})
     ended = []
 
     async def never() -> None:

@@ -33,6 +33,11 @@ impl Typed {
     pub const CONCURRENCY: Self = Self(1 << 3);
     /// `jitter`.
     pub const JITTER: Self = Self(1 << 4);
+    /// `quota`.
+    const QUOTA: Self = Self(1 << 5);
+    /// Those that bound the pace.
+    pub(super) const PACE: Self =
+        Self(Self::DELAY.0 | Self::SLOT_DELAY.0 | Self::RATE.0 | Self::CONCURRENCY.0 | Self::QUOTA.0);
     /// `backoff.maxDelay`, which stands in an object of its own.
     pub(super) const MAX_DELAY: Self = Self(1 << 7);
 

@@ -37,6 +37,8 @@ pub struct ScopeConfig {
     /// Failures that are bad answers; none without backoff.
     failures: Vec<Failure>,
     is_backoff: bool,
+    /// The user asked for the ladder of backoff.
+    is_ladder: bool,
     /// Whether the pace follows what the server says is left.
     pub follow_rate_limit: bool,
     /// After so long without an answer the scope is down.
@@ -120,6 +122,7 @@ impl Default for ScopeConfig {
             status_codes: const { codes(Section::Backoff, "statusCodes") }.into(),
             failures: Failure::ALL.into(),
             is_backoff: const { flag(Section::Scope, "backoff") },
+            is_ladder: false,
             follow_rate_limit: const { flag(Section::Scope, "followRateLimit") },
             down_after: const { if flag(Section::Scope, "downAfter") { Some(Span::ZERO) } else { None } },
             ignore_robots_txt: const { flag(Section::Scope, "ignoreRobotsTxt") },
@@ -220,7 +223,29 @@ impl ScopeConfig {
             max: self.backoff.max,
             window: self.backoff.window,
             target: rampup.target,
+            is_ceiling: false,
+            spread: if self.typed.has(Typed::JITTER) { self.jitter.high.max(0.0) } else { 0.0 },
         })
+    }
+
+    /// Whether the pace that was typed is a ceiling of rampup's law, in place of the ladder of backoff.
+    pub fn is_ceiling(&self) -> bool {
+        let is_paced = self.typed.has(Typed::PACE) || self.autothrottle.is_some();
+        let is_free = self.is_backoff && !self.is_ladder && !self.is_managed && !self.is_budget;
+        is_free && is_paced && self.rampup.is_none()
+    }
+
+    /// What rampup's law wants to know where the pace is a ceiling with this gap.
+    pub fn ceiling_policy(&self, gap: Span, spread: f64) -> rampup::Config {
+        rampup::Config {
+            start: gap,
+            min: gap,
+            max: self.backoff.max.max(gap),
+            window: self.backoff.window,
+            target: const { table::number(Section::Rampup, "backoffTarget") },
+            is_ceiling: true,
+            spread,
+        }
     }
 
     /// Whether a response with this status is a bad answer.
@@ -369,10 +394,13 @@ fn read_rampup(fields: &mut Fields, config: &mut ScopeConfig) {
 fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
     let mut fields = match fields.flag_or("backoff") {
         None => return,
-        Some(Choice::Flag(flag)) => return config.is_backoff = flag,
+        Some(Choice::Flag(flag)) => {
+            (config.is_backoff, config.is_ladder) = (flag, flag);
+            return;
+        }
         Some(Choice::Fields(fields)) => fields,
     };
-    config.is_backoff = true;
+    (config.is_backoff, config.is_ladder) = (true, true);
     let old = config.backoff;
     if fields.has("maxDelay") {
         config.typed = config.typed | Typed::MAX_DELAY;

@@ -172,7 +172,9 @@ settings! {
         "Scrapy's is off, too.";
     Scope "backoff" Kind::FlagOr(Section::Backoff) => Flag(true),
         "", "",
-        "Slow down after bad answers. If false, only waits that the server asks for (`Retry-After`) count.",
+        "Slow down after bad answers. Where you type it as true or an object, or type no pace, the delay \
+         doubles and comes back by steps. Else your pace is a ceiling, to which the rate climbs back. If \
+         false, only waits that the server asks for (`Retry-After`) count.",
         "A refusal means too fast.";
     Scope "rampup" Kind::FlagOr(Section::Rampup) => Flag(false),
         "", "",

@@ -25,13 +25,22 @@
 //!    the period longer.
 //! 5. *Blackouts* are probed. One of merely bad answers is an outage, and no news of the pace. One that says
 //!    when it ends (`Retry-After`) is asked then; what we add to that is no blackout.
-//! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *accepted* (served ÷
-//!    time) they are the server's own, and one too many widens the search. Plain refusals are treated alike
-//!    where the estimate is below a third of that, and the period is a number of requests: others take a
-//!    share whatever the pace. Refused above the estimate, what was accepted is less: the limit fell.
+//! 6. *Merely bad answers*: see `failing`. Of a server that refused plainly once, it takes several. Where
+//!    the pace is clearly below what was *accepted* (served ÷ time) they are the server's own, and one too
+//!    many widens the search. Plain refusals are treated alike where the estimate is below a third of that,
+//!    and the period is a number of requests: others take a share whatever the pace. Refused above the
+//!    estimate, what was accepted is less: the limit fell.
 //! 7. *Rate or number at a time?* See `in_flight`.
 //! 8. *Unused capacity is no evidence*: climb grows only while sends follow each other as closely as allowed.
+//!    The time in which no request wanted to leave is no blackout. Below a ceiling it measures no pace.
 //!    What the caller's timer was late is not idle time, and is made up for.
+//!
+//! 9. *A typed pace is a ceiling*: it starts there, quiet, and no gap is shorter. The first refusal is as
+//!    good as no measurement, for what was served before it was not counted: the estimate is the ceiling,
+//!    nearly sure. The next one is believed, however far it is. A refusal deep below the estimate says that
+//!    the margin was too small: it doubles. A climb to the end of the curve at the ceiling is quiet again. A
+//!    server that fails has no news of the pace: it is asked three times a window, and then the pace is what
+//!    it was.
 //!
 //! The margin is never below one over the square root of the requests in a window: chance alone moves a
 //! count so far, and clients that have little gain on those that have much. Sources: the cube from CUBIC (RFC
@@ -46,7 +55,10 @@
 mod failing;
 mod in_flight;
 
-use self::{failing::Failing, in_flight::InFlight};
+use self::{
+    failing::{Failing, Kind},
+    in_flight::InFlight,
+};
 use crate::{
     policy::{Ended, Numbers, Policy, Sent, quota::Cost},
     time::{Instant, LONGEST_MS, Span},
@@ -65,6 +77,10 @@ pub struct Config {
     pub window: Span,
     /// Bad answers per window.
     pub target: f64,
+    /// The least gap is a typed pace: it starts there, and is quiet until something is refused.
+    pub is_ceiling: bool,
+    /// How much later than its gap a request may leave by chance, as a share.
+    pub spread: f64,
 }
 
 /// The period where the margin is least, in windows ÷ backoffTarget: a touch comes at climb 1.5 or so. Also
@@ -88,7 +104,10 @@ const USUAL: Span = Span::from_micros(2000);
 /// A refusal that is not judged yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Event {
+    /// When it began; later by the time in which no request wanted to leave.
     at: Instant,
+    /// An answer came, or the server asked for no request, as late as this.
+    busy: Instant,
     /// The gap that was refused, in microseconds.
     fast: f64,
     /// Served since the one before, and in what time.
@@ -98,6 +117,8 @@ struct Event {
     unsure: f64,
     is_merely_bad: bool,
     is_denied: bool,
+    /// All that was bad failed, also where it said until when: no word of the pace.
+    is_failure: bool,
     /// At a rate below the estimate.
     is_below: bool,
     /// It ended Start and said when to come again: so far in the doubling.
@@ -120,6 +141,8 @@ pub struct State {
     is_new: bool,
     /// Too little was served to measure the last refusal.
     is_vague: bool,
+    /// It refused plainly once: this server does not refuse by failing.
+    is_plain: bool,
     /// Used time in this phase.
     clock: f64,
     /// When the phase or its gap last changed: what was sent since is evidence.
@@ -161,6 +184,36 @@ fn span(micros: f64) -> Span {
 }
 
 impl State {
+    /// Below a ceiling: before anything is known, where the pace is this gap.
+    pub fn at(config: &Config, gap: Span) -> Self {
+        Self { gap: micros(gap).max(least(config)), ..Self::fresh(config) }
+    }
+
+    /// At its ceiling, with no refusal that would keep it from there.
+    pub fn is_quiet(&self) -> bool {
+        !self.is_search && self.event.is_none()
+    }
+
+    /// Refused, and no request was served since.
+    pub fn is_waiting(&self) -> bool {
+        self.event.is_some()
+    }
+
+    /// At its ceiling, and what fails by chance is as good as forgotten.
+    pub fn is_over(&self) -> bool {
+        self.is_quiet() && self.failing.is_calm()
+    }
+
+    /// The mean time from send to answer; zero before the first.
+    pub fn latency(&self) -> Span {
+        span(self.in_flight.latency())
+    }
+
+    /// How long until the curve ends, in which every gap is used.
+    pub fn rest(&self, config: &Config) -> Span {
+        span((2.0 * self.period(config) - self.clock).max(0.0))
+    }
+
     /// The gap in force: twice the one that was refused until something is served again.
     fn in_force(&self, config: &Config) -> Span {
         let micros = self.event.map_or_else(|| self.pace(config), |event| 2.0 * event.fast);
@@ -213,6 +266,9 @@ impl State {
         self.in_flight.on_good(now, self.last_latency, self.gap, self.dwell(config));
         self.is_confirmed |= sent >= self.entered;
         if sent < self.sent_after {
+            if let Some(event) = &mut self.event {
+                event.busy = event.busy.max(now);
+            }
             return self;
         }
         if let Some(event) = self.event.take() {
@@ -227,6 +283,10 @@ impl State {
             self.gap = (self.gap / by).max(least(config));
             self.enter(now);
         } else if self.is_search && self.climb(config) >= 2.0 && !self.in_flight.is_capped() {
+            if config.is_ceiling && self.pace(config) <= least(config) {
+                let Self { failing, in_flight, last_latency, .. } = self;
+                return Self { last_latency, in_flight, failing, ..Self::fresh(config) }; // 9
+            }
             self.gap = (self.gap / (1.0 + self.margin)).max(least(config));
             self.margin = (self.margin / WIDE).min(WIDE);
             self.blackout /= 2.0;
@@ -240,6 +300,9 @@ impl State {
     /// A request was refused, or merely failed.
     fn on_bad(mut self, config: &Config, ended: &Ended) -> Self {
         let Ended { now, sent, asked, is_denied, .. } = *ended;
+        if let Some(event) = &mut self.event {
+            event.busy = event.busy.max(busy_until(ended));
+        }
         if sent < self.sent_after {
             self.cost += 1.0;
             return self; // 1
@@ -247,13 +310,16 @@ impl State {
         let is_merely_bad = asked.is_none() && (is_denied || !ended.is_refusal);
         if let Some(event) = &mut self.event {
             event.is_merely_bad &= is_merely_bad;
+            event.is_failure &= !ended.is_refusal;
             event.is_blackout = true;
             event.unsure = micros(ended.unsure);
             // A ban may begin anew with each probe; an outage does not, so that one a window will do, but
             // not for ever. One that says when it ends is asked then.
             let lasted = micros(now.since(event.at));
             let mut wait = (2.0 * event.fast).max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted });
-            if event.is_merely_bad {
+            if config.is_ceiling && event.is_failure {
+                wait = wait.min((WIDE * micros(config.window)).max(lasted / MANY)); // 9
+            } else if event.is_merely_bad {
                 wait = wait.min(refusal_interval(config).max(lasted / FEW));
             }
             self.sent_after = now;
@@ -267,8 +333,14 @@ impl State {
         }
         let fast = self.pace(config).max(micros(config.min)).min(micros(config.max));
         let is_low = self.is_low(config);
+        let is_quiet = config.is_ceiling && !self.is_search;
+        let kind = match (is_denied, (self.is_plain || is_quiet) && is_merely_bad) {
+            (true, _) => Kind::Denial,
+            (false, true) => Kind::Stray,
+            (false, false) => Kind::Failure,
+        };
         if (is_merely_bad || self.is_far_below(config))
-            && !self.failing.is_event(is_low, !self.is_search, micros(config.window) / fast, is_denied)
+            && !self.failing.is_event(kind, is_low, !self.is_search, micros(config.window) / fast)
         {
             return self; // 6
         }
@@ -284,25 +356,30 @@ impl State {
         let step = micros(sent.since(self.entered)) / DOUBLING;
         self.event = Some(Event {
             at: now,
+            busy: busy_until(ended),
             fast,
             served: (self.sends - later - lost).max(0.0),
             active: micros(sent.since(self.from)),
             unsure: micros(ended.unsure),
             is_merely_bad,
             is_denied,
+            is_failure: !ended.is_refusal,
             is_below: self.is_search && self.climb(config) < 1.0,
             step: (!self.is_search && asked.is_some()).then_some(step),
             is_blackout: false,
         });
-        self.pause = Some(now + span((2.0 * fast).max(self.blackout / 2.0)).min(config.max));
+        let wait = if config.is_ceiling && asked.is_some() { 0.0 } else { self.blackout / 2.0 };
+        self.pause = Some(now + span((2.0 * fast).max(wait)).min(config.max));
         self
     }
 
     /// What the event says, now that something is served again.
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
         let Event { at, fast, served, active, unsure, is_merely_bad, is_denied, is_below, step, .. } = event;
+        let is_guess = config.is_ceiling && self.accepted.is_infinite();
         let (believed, is_first) = (self.gap, !self.is_search);
         self.is_search = true;
+        self.is_plain |= !is_merely_bad;
         self.is_new = false;
         self.blackout = (micros(now.since(at)) - self.last_latency - 4.0 * fast).max(0.0);
         let is_enough = served >= FEW;
@@ -315,8 +392,15 @@ impl State {
             // fails by chance fails below it, too.
             self.accepted = measured.min(if is_below { 1.0 } else { 1.25 } * self.accepted);
         }
+        let mut is_at_once = false;
         if is_long && is_merely_bad && !is_first {
             self.blackout = 0.0; // an outage
+        } else if config.is_ceiling && is_first {
+            (self.gap, self.margin, self.is_new) = (fast, 1.0 / FEW, true); // 9
+            is_at_once = event.is_failure && self.blackout > FEW * fast;
+            if is_at_once {
+                self.blackout = 0.0;
+            }
         } else {
             let deepest = match (is_first, is_long) {
                 (true, true) => f64::INFINITY,
@@ -324,7 +408,14 @@ impl State {
                 (false, _) => 1.0 / (1.0 - 2.0 * self.margin),
             };
             self.gap = (fast * (measured / fast).min(deepest).sqrt()).min(micros(config.max));
-            if let Some(step) = step.filter(|_| !is_long) {
+            let is_too_sure = config.is_ceiling && fast > believed * (1.0 + self.margin / 2.0);
+            if is_guess && served >= 1.0 && measured > fast / (1.0 - 2.0 * self.margin) {
+                self.margin = (1.0 - (fast / measured).sqrt()).min(WIDE); // 9
+                self.gap = (measured * (1.0 - self.margin)).min(micros(config.max));
+                self.is_new = true;
+            } else if is_too_sure {
+                self.margin = (2.0 * self.margin).min(WIDE);
+            } else if let Some(step) = step.filter(|_| !is_long) {
                 // Half as fast for a doubling, then as fast: what was served in both.
                 self.gap = fast * (1.0 + step) / (0.5 + step);
                 self.margin = 1.0 / FEW;
@@ -344,6 +435,9 @@ impl State {
         }
         (self.from, self.sends, self.bad) = (now, 0.0, 0.0);
         self.enter(now);
+        if is_at_once {
+            self.clock = self.period(config);
+        }
     }
 
     /// Whether the pace is clearly below the limit, as it is believed to be and as it was accepted. In Start
@@ -364,6 +458,11 @@ impl State {
         self.is_confirmed = false;
         self.clock = 0.0;
     }
+}
+
+/// The server wants no request until then, with what we add to it.
+fn busy_until(ended: &Ended) -> Instant {
+    ended.now + ended.asked.unwrap_or(Span::ZERO) + ended.unsure
 }
 
 /// The time in which one refusal is accepted, in microseconds.
@@ -394,10 +493,19 @@ impl Policy for State {
         let due = (last + gap).min(now);
         let late = now.since(due).min(sent.late).min(LATEST);
         let mut nominal = now;
-        if self.event.is_none() {
+        if let Some(event) = &mut self.event {
+            let from = self.due.map(|due| due + gap).max(self.pause).unwrap_or_default();
+            let idle = now.since(event.busy.max(from));
+            if idle > LATEST {
+                event.at = event.at + idle; // 8
+            }
+        } else {
             nominal = due.max(now - late);
-            let is_used = micros(nominal.since(due)) <= micros(gap) / 3.0; // 8
+            let is_used = micros(nominal.since(due)) <= micros(gap) / 3.0 + micros(gap) * config.spread; // 8
             let used = if is_used { micros(nominal.since(last)) } else { -micros(gap) };
+            if config.is_ceiling && !is_used && flying < self.slots() {
+                self.from = (self.from + nominal.since(due)).min(now); // 8
+            }
             self.clock = (self.clock + used).max(0.0);
             self.late = late;
         }

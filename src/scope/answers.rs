@@ -102,7 +102,10 @@ impl Scope {
         let is_good = !is_bad && !is_denied && (1..500).contains(&status);
         let base = (is_bad || self.server.is_some()).then(|| self.base());
         let finds_pace = self.policies.finds_pace();
-        if !self.policies.is_empty() {
+        if base.is_none() && self.policies.is_empty() {
+            return settled;
+        }
+        let ended = {
             let is_refusal =
                 feedback.is_bad.is_some() || is_denial || matches!(status, TOO_MANY | TOO_MANY_SHOPIFY);
             let is_sample = feedback.adjust_delay && !feedback.hint.is_cached;
@@ -114,14 +117,25 @@ impl Scope {
             let added = hold.zip(asked).map_or(Span::ZERO, |(hold, asked)| hold - asked);
             settled.is_refusal_to_rampup = finds_pace && is_bad && (is_refusal || asked.is_some());
             let unsure = added + added;
-            let ended = Ended { now, sent, is_bad, is_good, is_denied, is_refusal, asked, unsure, sample };
+            Ended { now, sent, is_bad, is_good, is_denied, is_refusal, asked, unsure, sample }
+        };
+        if !self.policies.is_empty() {
             self.policies.on_end(&self.config, &ended);
         }
         let Some(base) = base else { return settled }; // there is no trouble to recover from
+        let has_law = self.server.as_ref().is_some_and(|server| server.law.is_some());
+        let is_ceiling = (is_bad || has_law) && self.config.is_ceiling();
+        if is_ceiling && !(is_repeat && matches!(feedback.answer, Answer::Failed(_))) {
+            if is_bad {
+                settled.is_refusal_to_rampup = self.on_bad_below(&ended);
+            } else {
+                self.on_other_below(&ended);
+            }
+        }
         let config = &self.config.backoff;
         if is_bad {
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
-            if !finds_pace && !self.config.is_managed {
+            if !finds_pace && !self.config.is_managed && !is_ceiling {
                 // One URL that always breaks off is no news of its host: its attempts are one flight.
                 let is_old = is_repeat && matches!(feedback.answer, Answer::Failed(_));
                 let sent = if is_old { Instant::from_micros(0) } else { sent };

@@ -5,7 +5,8 @@
 
 use super::{Scope, new_quotas};
 use crate::{
-    policy::{backoff, delay, denied, quota, server, slots, stall},
+    policies::Memory,
+    policy::{Policy, backoff, delay, denied, quota, rampup, server, slots, stall},
     snapshot::{BackedOff, Learned, Left, Spent},
     time::{Instant, Span},
 };
@@ -14,6 +15,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ServerState {
     pub backoff: backoff::State,
+    /// Rampup's law below a typed pace, since the first bad answer.
+    pub law: Option<Box<rampup::State>>,
     pub quota: server::State,
     /// What robots.txt asks for.
     pub crawl: Option<Span>,
@@ -28,6 +31,7 @@ pub(super) struct ServerState {
 impl ServerState {
     pub const NOTHING: Self = Self {
         backoff: backoff::State::NEW,
+        law: None,
         quota: server::State::NEW,
         crawl: None,
         stall: stall::State::NEW,
@@ -37,6 +41,7 @@ impl ServerState {
 
     pub fn is_over(&self, now: Instant) -> bool {
         self.backoff.is_new()
+            && self.law.is_none()
             && self.quota.is_over(now)
             && !self.quota.is_refuted
             && self.crawl.is_none()
@@ -66,7 +71,7 @@ impl Scope {
                 .map(|last| now.since(last))
                 .filter(|&ago| ago < self.longest_delay()),
             rests: self.slots.rests(now, slot_delay).chain(flying).collect(),
-            policies: self.policies.remember(&self.config, now),
+            policies: self.remembered(now),
             hold: self.hold_until(now).map(|until| until.since(now)),
             is_paused: self.paused,
             quotas: quotas.filter(|spent| !spent.sends.is_empty()).collect(),
@@ -90,9 +95,15 @@ impl Scope {
         self.slots = slots::State::resting(now, self.config.concurrency, &rests);
         self.paused = learned.is_paused;
         self.policies.recall(&self.config, now, offline, &learned.policies);
+        let law = self.config.is_ceiling().then_some(learned.policies.rampup).and_then(|numbers| {
+            let config = self.ceiling_of(Span::ZERO);
+            numbers[1]?; // at the ceiling
+            Some(Box::new(rampup::State::fresh(&config).recall(&config, now, offline, numbers)))
+        });
         self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
         self.set_server(ServerState {
             crawl: learned.crawl,
+            law,
             backoff: learned.backoff.map_or(backoff::State::NEW, |backoff| backoff.state(now, offline)),
             quota: learned.left.map_or(server::State::NEW, |mut left| {
                 left.span = left.span.min(self.config.max_hold);
@@ -110,6 +121,15 @@ impl Scope {
         }
     }
 
+    /// What the policies remember. A scope has rampup, or its law below a ceiling.
+    fn remembered(&self, now: Instant) -> Memory {
+        let mut memory = self.policies.remember(&self.config, now);
+        if let Some((law, config)) = self.law() {
+            memory.rampup = law.remember(&config, now);
+        }
+        memory
+    }
+
     /// Whether this scope is as good as one that was just made.
     pub fn is_new(&self, now: Instant) -> bool {
         self.is_free(now)
@@ -123,6 +143,7 @@ impl Scope {
             && self.hold_until(now).is_none()
             && self.server.as_ref().is_none_or(|server| {
                 server.backoff.at(&self.config.backoff, now, self.base()).is_over()
+                    && self.law_step() == 0
                     && server.quota.is_over(now)
             })
             && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)

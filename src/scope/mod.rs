@@ -5,6 +5,7 @@
 //! |---|---|
 //! | here | what a scope is made of, and what happens to it |
 //! | [`pace`] | what is in force: slots, delays, instants before which nothing is sent |
+//! | [`ceiling`] | what rampup's law makes of bad answers where a pace was typed |
 //! | [`answers`] | how a request ended, as each policy is to hear it |
 //! | `policies.rs` | the list of those that a scope may have or not |
 //! | [`learned`] | what the server made us learn; what is remembered, restored and forgotten |
@@ -14,6 +15,7 @@
 //! No policy knows another. They meet only here, and each sees only times and numbers.
 
 mod answers;
+mod ceiling;
 pub(crate) mod family;
 mod learned;
 mod pace;
@@ -27,7 +29,7 @@ use crate::{
     decision::Verdict,
     policies::Policies,
     policy::{
-        Sent, backoff, delay,
+        Policy, Sent, backoff, delay,
         quota::{self, Cost},
         slots,
     },
@@ -95,14 +97,22 @@ impl Scope {
     pub fn on_send(&mut self, now: Instant, late: Span, cost: Cost, rng: &mut Rng) {
         let mut slots = self.base_slots();
         let base = self.server.is_some().then(|| self.base());
+        let mut has_law = false;
         if let (Some(server), Some(base)) = (&mut self.server, base) {
             server.quota = server.quota.on_send(cost);
             server.backoff = server.backoff.at(&self.config.backoff, now, base);
             slots = slots.min(server.backoff.slots);
+            has_law = server.law.is_some();
+        }
+        if has_law && let Some((law, _)) = self.law() {
+            slots = slots.min(law.slots());
         }
         let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight(), late, cost };
         if !self.policies.is_empty() {
             self.policies.on_send(&self.config, &sent);
+        }
+        if has_law {
+            self.on_send_below(&sent);
         }
         self.slots.on_send(slots);
         self.delay = self.delay.on_send(now, sent.draw);
@@ -117,6 +127,9 @@ impl Scope {
     pub fn on_left(&mut self, now: Instant, (sent, left): (Instant, Instant), cost: Cost) {
         self.delay = self.delay.left(left);
         self.policies.on_left(left);
+        if let Some(law) = self.server.as_mut().and_then(|server| server.law.as_mut()) {
+            **law = law.on_left(left);
+        }
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
             state.on_left(config, now, (sent, left), cost);
         }
@@ -137,6 +150,7 @@ impl Scope {
         let last = self.delay.last().map_or(sent, |last| last.max(sent));
         let sent_last = Sent { now: last, draw: rng.draw(), flying, late: Span::ZERO, cost };
         self.policies.on_send(&self.config, &sent_last);
+        self.on_send_below(&sent_last);
         self.delay = self.delay.on_send(last, sent_last.draw);
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
             state.adopt(config, now, sent, cost);
@@ -152,6 +166,7 @@ impl Scope {
             let backoff = &self.config.backoff;
             let hears = self.config.hears_answers();
             server.backoff = if hears { server.backoff.on_configure(backoff) } else { backoff::State::NEW };
+            server.law = server.law.take().filter(|law| self.config.is_ceiling() && !law.is_quiet());
         }
         if old.quotas != self.config.quotas {
             let new = self.config.quotas.iter();

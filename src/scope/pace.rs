@@ -9,6 +9,7 @@ use crate::{
     decision::{Reason, Verdict},
     observe::{ScopeStats, Seen},
     policy::{
+        Policy,
         backoff::{self, Base},
         jitter,
         quota::Cost,
@@ -54,19 +55,28 @@ impl Scope {
 
     fn verdict_with(&self, now: Instant, backoff: &backoff::State, crawl: Option<Span>) -> Verdict {
         let base = self.base();
-        let slots = base.slots.min(backoff.slots);
+        let law = self.law();
+        let below = law.map_or(u32::MAX, |(law, _)| law.slots());
+        let slots = base.slots.min(backoff.slots).min(below);
         let is_backing_off = backoff.pace > base.delay;
         let (usual, spread) = (Span::from_millis(self.base_ms()), self.jitter());
         // Backoff's jitter takes the place of the scope's, and never makes a gap that the scope's would not.
         let (delay, jitter, reason, least) = if is_backing_off {
             (backoff.pace, self.config.backoff.jitter, Reason::Backoff, usual.times(1.0 + spread.low))
+        } else if law.is_some() {
+            // The law has the gap and its jitter; only what else holds is here.
+            (Span::ZERO, jitter::Config::NONE, Reason::Delay, Span::ZERO)
         } else {
             (usual, spread, Reason::Delay, Span::ZERO)
         };
+        let paced = law.as_ref().and_then(|(law, config)| self.law_next(law, config));
+        let is_below = law.as_ref().is_some_and(|(law, config)| self.is_below(law, config));
+        let paced_by = if is_below { Reason::Backoff } else { Reason::Delay };
         let asked = crawl.and_then(|crawl| self.delay.last().map(|last| last + crawl));
         self.verdict_of(now, &InForce { slots, delay, jitter, reason, slot_delay: self.slot_delay() })
             .and_not_before(now, self.delay.last().map(|last| last + least), Reason::Delay)
             .and_not_before(now, asked, Reason::CrawlDelay)
+            .and_not_before(now, paced, paced_by)
     }
 
     fn verdict_of(&self, now: Instant, in_force: &InForce) -> Verdict {
@@ -138,6 +148,7 @@ impl Scope {
     /// When a hold ends, a used-up quota is there again, and backoff goes a step back: the last of them.
     pub fn recovers(&self, now: Instant) -> Option<Instant> {
         let step = self.backoff(now).and_then(|state| state.recovers(&self.config.backoff));
+        let step = step.max(self.law_recovers(now));
         let told = self.told_next(now, Cost::ONE);
         let own = self.quotas().filter_map(|(config, state)| state.next(config, now, Cost::ONE)).max();
         [step, told, own].into_iter().max()?.filter(|&at| at > now)
@@ -158,7 +169,9 @@ impl Scope {
 
     /// The delay that backoff asks for, in milliseconds; 0 without.
     pub fn backoff_ms(&self, now: Instant) -> f64 {
-        self.backoff(now).map_or(0.0, |state| state.pace.millis())
+        let law = self.law().filter(|_| self.law_step() > 0);
+        let below = law.and_then(|(law, config)| law.gap(&config)).unwrap_or_default().millis();
+        self.backoff(now).map_or(0.0, |state| state.pace.millis()).max(below)
     }
 
     /// Whether its slots bound it and no more: no time, no quota, and no limit that a server said. Slots that
@@ -173,12 +186,13 @@ impl Scope {
 
     /// Slots allowed now.
     pub fn slots_allowed(&self, now: Instant) -> u32 {
-        self.backoff(now).map_or(u32::MAX, |state| state.slots).min(self.base().slots)
+        let below = self.law().map_or(u32::MAX, |(law, _)| law.slots());
+        self.backoff(now).map_or(u32::MAX, |state| state.slots).min(self.base().slots).min(below)
     }
 
     /// Steps of backoff in force.
     pub fn backoff_step(&self, now: Instant) -> u32 {
-        self.backoff(now).map_or(0, |state| state.steps)
+        self.backoff(now).map_or(0, |state| state.steps).max(self.law_step())
     }
 
     pub(super) fn backoff(&self, now: Instant) -> Option<backoff::State> {
@@ -187,7 +201,7 @@ impl Scope {
 
     /// The delay without backoff in milliseconds: the scope's own or robots.txt's, `AutoThrottle`'s, the
     /// server's pace.
-    fn base_ms(&self) -> f64 {
+    pub(super) fn base_ms(&self) -> f64 {
         let crawl = self.crawl().map(Span::millis);
         let learned = self.policies.delay_ms();
         let delay = match (learned, crawl) {
@@ -260,7 +274,7 @@ impl Scope {
     }
 
     /// robots.txt's delay is exact, and so is the gap that was found; unless the user wants a spread.
-    fn jitter(&self) -> jitter::Config {
+    pub(super) fn jitter(&self) -> jitter::Config {
         let is_exact =
             self.crawl().is_some() || self.policies.finds_pace() && !self.config.typed.has(Typed::JITTER);
         if is_exact { jitter::Config::NONE } else { self.config.jitter }
@@ -280,7 +294,8 @@ impl Scope {
     /// After so long no draw makes the last send matter any more.
     pub(super) fn longest_delay(&self) -> Span {
         let pace = self.server.as_ref().map_or(Span::ZERO, |server| server.backoff.pace);
-        let delay = self.base().delay.max(pace);
+        let below = self.law().and_then(|(law, config)| law.gap(&config)).unwrap_or_default();
+        let delay = self.base().delay.max(pace).max(below);
         delay.times(1.0 + self.config.jitter.high.max(self.config.backoff.jitter.high))
     }
 }

@@ -75,7 +75,8 @@ test('what became of a request is said, and what the server asked to wait', () =
   assert.equal(engine.settle(5, ticket, { ...REFUSAL, retry: true }), 'too-long')
   assert.equal(engine.askedMs, 100_000)
   assert.equal(engine.settle(5, ticket, REFUSAL), 'unknown', 'each once')
-  const { engine: other, ticket: next } = sent()
+  const ladder = { ...PLAIN.defaults, backoff: {} }
+  const { engine: other, ticket: next } = sent({ defaults: ladder })
   assert.equal(other.settle(5, next, { status: 503, retry: true }), 'again')
   assert.deepEqual([other.waiting, other.inFlight], [1, 0])
   assert.equal(other.poll(5), WAIT)

@@ -188,7 +188,7 @@ test('a result that only looks like a response says nothing', async () => {
 test('clients that cannot connect, or give up, say so', async () => {
   const url = `${await deadOrigin()}/`
   for (const name of Object.keys(CLIENTS).filter((name) => !name.startsWith('Octokit'))) {
-    const { throttle } = make()
+    const { throttle } = make({ backoff: {} })
     await assert.rejects(throttle.run(url, () => CLIENTS[name]![0](url)))
     assert.equal(throttle.scope(new URL(url).host).stats.backoffStep, 1, name)
   }
@@ -412,7 +412,7 @@ describe('entries for clients', async () => {
   })
 
   test('crawlee: hooks of yours are called without a slot; a proxy’s failure is not the server’s', async () => {
-    const { throttle } = make()
+    const { throttle } = make({ backoff: {} })
     const slots: number[] = []
     const note = () => slots.push(throttle.stats().inFlight)
     const hooks = throttleHooks(throttle, {

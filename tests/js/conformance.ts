@@ -125,6 +125,7 @@ export function conforms(client: Client, site: Site, skip: string | false = fals
       delay: 0,
       slotDelay: 0,
       jitter: false,
+      backoff: {},
       ...client.options?.(attempts),
       ...given,
     })

@@ -30,7 +30,7 @@ test('a permit: settled once, and at the end of its block', async () => {
 
 test('a requestTimeout of run’s: the slot comes back, and what is done in time leaves no timer', async () => {
   const clock = new FakeClock()
-  const free = { delay: 0, slotDelay: 0, jitter: false } as const
+  const free = { delay: 0, slotDelay: 0, jitter: false, backoff: {} } as const
   const throttle = createThrottle({ clock, requestTimeout: 500, defaults: free })
   assert.equal(await throttle.run({ scopes: 'x' }, () => 7), 7)
   assert.equal(clock.timers, 0)

@@ -57,7 +57,7 @@ test('getResponseBackoff: delay, quota, `backoff: false`, and nothing at all', a
   let { a, b } = throttle.stats().scopes
   assert.deepEqual([a?.backoffStep, a?.holdUntil, b?.backoffStep, b?.quotaLeft], [1, 7000, 0, 2])
   const other = make(
-    { ...both, getResponseBackoff: () => says as never },
+    { ...both, getResponseBackoff: () => says as never, backoff: {} },
     () => new Response('', { status: 503 }),
   )
   says = { a: { backoff: false } }

@@ -213,7 +213,7 @@ test("release: 'body': read, cancelled, failed, empty, cloned", async () => {
     if (request.url === '/break') setTimeout(() => response.destroy(), 20)
     else setTimeout(() => response.end('last'), 20)
   })
-  const throttle = held()
+  const throttle = held({ backoff: {} })
   const flying = () => throttle.stats().inFlight
   const plain = await fetch(`${url}/x`)
   const response = await throttle.fetch(`${url}/x`)

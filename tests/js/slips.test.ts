@@ -365,7 +365,11 @@ test('a failed connection is one still, whatever was typed', async () => {
   for (const failure of failures)
     for (const init of [{}, { method: 'PUT', body: 'text' }, { method: 'PUT', body: new Blob().stream() }]) {
       const clock = new FakeClock()
-      const throttle = createThrottle({ clock, defaults: free, fetch: () => Promise.reject(failure) })
+      const throttle = createThrottle({
+        clock,
+        defaults: { ...free, backoff: {} },
+        fetch: () => Promise.reject(failure),
+      })
       await assert.rejects(throttle.fetch('http://a.example/', init), failure)
       assert.equal(throttle.stats().scopes['a.example']?.backoffStep, 1, failure.message)
     }

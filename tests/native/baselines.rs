@@ -55,6 +55,7 @@ pub struct Cubic {
     window: f64,
     measured: f64,
     bucket: (u64, u32),
+    most: f64,
 }
 
 impl Cubic {
@@ -71,7 +72,13 @@ impl Cubic {
             window: 0.0,
             measured: 0.0,
             bucket: (0, 0),
+            most: 1e6,
         }
+    }
+
+    /// Never faster than this.
+    pub fn below(most: f64) -> Self {
+        Self { most, ..Self::new() }
     }
 
     /// The rate in half-second buckets, smoothed.
@@ -98,7 +105,7 @@ fn cube_root(of: f64) -> f64 {
 impl Client for Cubic {
     fn next(&mut self, now: Instant) -> Next {
         let rate = if self.is_limited { self.rate.max(0.5) } else { 1e6 };
-        self.pacer.next(now, rate)
+        self.pacer.next(now, rate.min(self.most))
     }
 
     fn answered(&mut self, now: Instant, _: u64, _: Instant, answer: Answer, _: &str) {
@@ -127,6 +134,7 @@ pub struct Aimd {
     failed_at: Option<f64>,
     event: Instant,
     last: Instant,
+    most: f64,
 }
 
 impl Aimd {
@@ -137,7 +145,13 @@ impl Aimd {
             failed_at: None,
             event: Instant::default(),
             last: Instant::default(),
+            most: f64::INFINITY,
         }
+    }
+
+    /// From this rate on, and never faster.
+    pub fn below(most: f64) -> Self {
+        Self { rate: most, most, ..Self::new() }
     }
 }
 
@@ -162,6 +176,7 @@ impl Client for Aimd {
             None => self.rate * elapsed.min(1.0),
             Some(rate) => rate * 0.01 * elapsed.min(1.0),
         };
+        self.rate = self.rate.min(self.most);
     }
 }
 

@@ -1,5 +1,6 @@
 //! All native tests in one binary, so that they link once.
 
+mod answers;
 mod baselines;
 mod boundary;
 mod budgets;

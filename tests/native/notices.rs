@@ -47,7 +47,7 @@ fn refusal(hold_ms: f64) -> Feedback {
     Feedback { hint: Hint { hold, asked: hold, ..Hint::default() }, ..Feedback::response(429) }
 }
 
-const PLAIN: &str = r#"{ "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false } }"#;
+const PLAIN: &str = r#"{ "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false, "backoff": {} } }"#;
 
 #[test]
 fn what_answers_change_is_told_once() {

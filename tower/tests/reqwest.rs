@@ -26,7 +26,7 @@ async fn a_limit_that_only_the_server_knows_is_kept() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, Router::new().route("/", page)).await });
 
-    let throttle = Throttle::new(json!({ "delay": 0 })).unwrap();
+    let throttle = Throttle::new(json!({ "delay": 0, "backoff": {} })).unwrap();
     let client = ClientBuilder::new(reqwest::Client::new()).with(throttle.clone()).build();
     assert_eq!(client.get(&url).send().await.unwrap().status(), 429);
     assert_eq!(client.get(&url).send().await.unwrap().text().await.unwrap(), "page");

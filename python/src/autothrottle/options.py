@@ -296,8 +296,9 @@ class ScopeOptions(TypedDict, total=False):
     """
 
     backoff: bool | BackoffOptions
-    """Slow down after bad answers. If false, only waits that the server asks for (``Retry-After``) count.
-    Default True. A refusal means too fast.
+    """Slow down after bad answers. Where you type it as true or an object, or type no pace, the delay
+    doubles and comes back by steps. Else your pace is a ceiling, to which the rate climbs back. If false,
+    only waits that the server asks for (``Retry-After``) count. Default True. A refusal means too fast.
     """
 
     rampup: bool | RampupOptions

@@ -291,6 +291,7 @@ def test_a_scope_that_is_down_is_an_error_of_its_type() -> None:
     second.work = fails
     for _ in range(10):
         second.submit("dead")
+        second.submit("dead")  # one is a probe, the other one cannot leave
         world.run(70_000)
     assert {type(error) for _, error in second.failed} == {ScopeDownError}
 

@@ -12,8 +12,22 @@ use super::{FEW, WIDE};
 const CLUSTER: f64 = 3.0 * FEW;
 /// Each further failure is this many times rarer by chance: e^λ, where 1 + 2λ = e^λ.
 const RARER: f64 = 3.51;
-/// Less than six denials, each half a failure, are no event.
-const DENIALS: f64 = 2.9;
+/// Less than six denials, each half a failure, are no event; nor are less than three strays.
+const SEVERAL: f64 = 2.9;
+
+/// Less than five strays are no event.
+const STRAYS: f64 = 4.9;
+
+/// An answer that is merely bad.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// A page is forbidden.
+    Denial,
+    /// It failed, of a server that says so plainly when it refuses.
+    Stray,
+    /// It failed, of a server that may refuse so.
+    Failure,
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Failing {
@@ -43,10 +57,14 @@ impl Failing {
 
     /// Whether one more failed than chance explains, of `requests` in a window. A denial is half a failure.
     /// What Start was denied may be for its rate: it is no background.
-    pub fn is_event(&mut self, is_low: bool, is_start: bool, requests: f64, is_denied: bool) -> bool {
-        let (weight, least) = if is_denied { (0.5, DENIALS) } else { (1.0, 0.9) };
+    pub fn is_event(&mut self, kind: Kind, is_low: bool, is_start: bool, requests: f64) -> bool {
+        let (weight, least) = match kind {
+            Kind::Denial => (0.5, SEVERAL),
+            Kind::Stray => (1.0, STRAYS),
+            Kind::Failure => (1.0, 0.9),
+        };
         self.strikes += weight;
-        if is_low && !(is_denied && is_start) {
+        if is_low && !(kind == Kind::Denial && is_start) {
             self.failed += weight;
         }
         let mut expected = if self.sent > CLUSTER { self.share() * requests } else { 0.0 };
@@ -56,6 +74,11 @@ impl Failing {
             chance += 1.0;
         }
         self.strikes >= chance.max(0.9 + 2.0 * (self.share() * CLUSTER).min(1.0)).max(least)
+    }
+
+    /// Hardly a request fails, as far as is remembered.
+    pub fn is_calm(&self) -> bool {
+        self.strikes == 0.0 && self.failed < 0.002 * (self.sent + FEW)
     }
 
     /// It was a refusal. Of what Start sent, half was clearly below the pace that is refused.
@@ -80,11 +103,11 @@ mod tests {
     use super::*;
 
     /// How many of a thousand sends bring an event, where one in `every` fails.
-    fn events(failing: &mut Failing, every: u32, is_low: bool, is_denied: bool) -> u32 {
+    fn events(failing: &mut Failing, every: u32, is_low: bool, kind: Kind) -> u32 {
         let mut events = 0;
         for index in 1..=1000 {
             failing.on_send(is_low);
-            if index % every == 0 && failing.is_event(is_low, false, 6000.0, is_denied) {
+            if index % every == 0 && failing.is_event(kind, is_low, false, 6000.0) {
                 failing.strikes = 0.0;
                 events += 1;
             }
@@ -95,9 +118,9 @@ mod tests {
     #[test]
     fn what_fails_at_any_pace_is_no_event() {
         let mut failing = Failing::default();
-        events(&mut failing, 50, true, false);
-        assert_eq!(events(&mut failing, 50, true, false), 0, "two in a hundred, and always were");
-        assert!(events(&mut failing, 5, false, false) > 10, "one in five, at a higher pace");
+        events(&mut failing, 50, true, Kind::Failure);
+        assert_eq!(events(&mut failing, 50, true, Kind::Failure), 0, "two in a hundred, and always were");
+        assert!(events(&mut failing, 5, false, Kind::Failure) > 10, "one in five, at a higher pace");
     }
 
     #[test]
@@ -106,21 +129,28 @@ mod tests {
         for _ in 0..2000 {
             failing.on_send(true);
         }
-        assert!(failing.is_event(false, false, 60.0, false));
+        assert!(failing.is_event(Kind::Failure, false, false, 60.0));
     }
 
     #[test]
     fn a_flood_of_denials_is_heard_however_many_were_usual() {
         let mut failing = Failing::default();
-        events(&mut failing, 3, true, true);
-        assert_eq!(events(&mut failing, 3, true, true), 0, "a third is forbidden");
-        assert!(events(&mut failing, 1, false, true) > 1, "now all of it");
+        events(&mut failing, 3, true, Kind::Denial);
+        assert_eq!(events(&mut failing, 3, true, Kind::Denial), 0, "a third is forbidden");
+        assert!(events(&mut failing, 1, false, Kind::Denial) > 1, "now all of it");
+    }
+
+    #[test]
+    fn a_stray_or_two_are_no_event() {
+        let mut failing = Failing::default();
+        let is_event = [(); 3].map(|()| failing.is_event(Kind::Stray, false, false, 60.0));
+        assert_eq!(is_event, [false, false, true]);
     }
 
     #[test]
     fn of_what_failed_in_start_half_is_background() {
         let mut failing = Failing::default();
-        events(&mut failing, 10, true, false);
+        events(&mut failing, 10, true, Kind::Failure);
         failing.strikes = 0.0;
         let (failed, sent) = (failing.failed, failing.sent);
         failing.on_event(true);
@@ -134,17 +164,17 @@ mod tests {
         let mut failing = Failing::default();
         for _ in 0..4 {
             failing.on_send(true);
-            failing.is_event(true, true, 60.0, true);
+            failing.is_event(Kind::Denial, true, true, 60.0);
         }
         assert_eq!(failing.share(), 0.0);
-        failing.is_event(true, false, 60.0, true);
+        failing.is_event(Kind::Denial, true, false, 60.0);
         assert!(failing.share() > 0.0);
     }
 
     #[test]
     fn what_was_measured_above_the_limit_is_forgotten() {
         let mut failing = Failing::default();
-        events(&mut failing, 10, true, false);
+        events(&mut failing, 10, true, Kind::Failure);
         let before = failing.share();
         failing.forget();
         assert!(failing.share() < before && failing.sent == CLUSTER);

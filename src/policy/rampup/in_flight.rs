@@ -32,6 +32,11 @@ impl InFlight {
         self.cap.is_some()
     }
 
+    /// The mean time from send to answer, in microseconds.
+    pub fn latency(&self) -> f64 {
+        self.mean_latency
+    }
+
     /// How many may be in flight at this gap.
     pub fn slots(&self, gap: f64) -> u32 {
         let gap = if self.is_capped() { gap / 2.0 } else { gap };
