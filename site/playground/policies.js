@@ -43,9 +43,9 @@ export const POLICIES = [
     kind: 'backoff',
     label: 'Backoff',
     about:
-      'The default. A bad answer doubles the delay, to 1 s at least; a minute without one takes a step back.',
+      'The ladder. A bad answer doubles the delay, to 1 s at least; a minute without one takes a step back.',
     // The package's own: what is not said here has its default.
-    throttle: { defaults: { delay: 100, concurrency: 4 } },
+    throttle: { defaults: { delay: 100, concurrency: 4, backoff: {} } },
     fields: [
       delay,
       { path: 'backoff.factor', label: 'Factor', unit: 'times', values: [1.2, 1.5, 2, 3, 4], start: 2 },
