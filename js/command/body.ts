@@ -6,6 +6,7 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { MOST_BYTES } from '../fetch/robots.js'
 import type { Clock } from '../options/options.js'
 import { LateError } from './failures.js'
 
@@ -123,14 +124,11 @@ async function* piecesOf({ body }: Response, { ms, clock }: Within): AsyncGenera
   }
 }
 
-/** RFC 9309 §2.5: so much of a robots.txt counts. */
-const MOST_OF_ROBOTS = 512_000
-
 /** As much of a robots.txt as counts: one without an end is read no further. */
 export async function robotsText(response: Response, within: Within): Promise<string> {
   const spare = () => tmpdir()
   const { held } = await receive(response, {
-    ...{ most: MOST_OF_ROBOTS, within, file: undefined, isReadAgain: true, spare },
+    ...{ most: MOST_BYTES, within, file: undefined, isReadAgain: true, spare },
   })
   return new TextDecoder().decode(held)
 }

@@ -25,7 +25,8 @@ export type RobotsRules = (robotsUrl: string, text: string, userAgent: string) =
 
 const DAY = 86_400_000
 const MINUTE = 60_000
-const MOST_BYTES = 512_000
+/** RFC 9309 §2.5: so much of a robots.txt counts. */
+export const MOST_BYTES = 512_000
 const MOST_HOSTS = 10_000
 /** RFC 9309 §2.3.1.2. A host that redirects more often has no rules. */
 const MOST_REDIRECTS = 5

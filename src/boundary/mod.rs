@@ -62,14 +62,12 @@ impl Boundary {
 
     /// The same of some scopes alone; those that are unknown are left out.
     pub fn snapshot_of(&self, now: f64, wall_ms: f64, scopes: &[f64]) -> Value {
-        let scopes: Vec<ScopeId> = scopes.iter().filter_map(|&scope| ScopeId::from_number(scope)).collect();
-        Value::from(self.engine.snapshot_of(self.now(now), wall(wall_ms), &scopes))
+        Value::from(self.engine.snapshot_of(self.now(now), wall(wall_ms), &those_of(scopes)))
     }
 
     /// Statistics of everything, with these scopes alone.
     pub fn stats_of(&self, now: f64, scopes: &[f64]) -> Value {
-        let scopes: Vec<ScopeId> = scopes.iter().filter_map(|&scope| ScopeId::from_number(scope)).collect();
-        Value::from(&self.engine.stats_of(self.now(now), &scopes))
+        Value::from(&self.engine.stats_of(self.now(now), &those_of(scopes)))
     }
 
     /// Whether the host should draw a [seed](Boundary::seed) before the first request leaves.
@@ -457,6 +455,11 @@ pub fn parse_crawl_delay(bytes: &[u8], user_agent: &str) -> f64 {
 /// The handles behind numbers; none at all if one never was a handle, which the engine refuses.
 fn scope_ids(numbers: &[f64]) -> Vec<ScopeId> {
     numbers.iter().map(|&number| ScopeId::from_number(number)).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// The handles behind those numbers that are of one.
+fn those_of(numbers: &[f64]) -> Vec<ScopeId> {
+    numbers.iter().filter_map(|&number| ScopeId::from_number(number)).collect()
 }
 
 fn wall(wall_ms: f64) -> Option<f64> {

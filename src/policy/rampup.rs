@@ -184,11 +184,6 @@ fn span(micros: f64) -> Span {
 }
 
 impl State {
-    /// Below a ceiling: before anything is known, where the pace is this gap.
-    pub fn at(config: &Config, gap: Span) -> Self {
-        Self { gap: micros(gap).max(least(config)), ..Self::fresh(config) }
-    }
-
     /// At its ceiling, with no refusal that would keep it from there.
     pub fn is_quiet(&self) -> bool {
         !self.is_search && self.event.is_none()

@@ -125,7 +125,9 @@ impl Scope {
         let Some(base) = base else { return settled }; // there is no trouble to recover from
         let has_law = self.server.as_ref().is_some_and(|server| server.law.is_some());
         let is_ceiling = (is_bad || has_law) && self.config.is_ceiling();
-        if is_ceiling && !(is_repeat && matches!(feedback.answer, Answer::Failed(_))) {
+        // One URL that always breaks off is no news of its host: its attempts are one flight.
+        let is_old = is_repeat && matches!(feedback.answer, Answer::Failed(_));
+        if is_ceiling && !is_old {
             if is_bad {
                 settled.is_refusal_to_rampup = self.on_bad_below(&ended);
             } else {
@@ -136,8 +138,6 @@ impl Scope {
         if is_bad {
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
             if !finds_pace && !self.config.is_managed && !is_ceiling {
-                // One URL that always breaks off is no news of its host: its attempts are one flight.
-                let is_old = is_repeat && matches!(feedback.answer, Answer::Failed(_));
                 let sent = if is_old { Instant::from_micros(0) } else { sent };
                 server.backoff = server.backoff.on_bad(config, now, sent, base);
             }

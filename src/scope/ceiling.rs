@@ -75,15 +75,10 @@ impl Scope {
 
     /// A bad answer came to a request that left at `ended.sent`. Whether it was a refusal to the law.
     pub(super) fn on_bad_below(&mut self, ended: &Ended) -> bool {
-        let took = ended.now.since(ended.sent);
-        let fresh = self.ceiling_of(took);
-        let old = self.ceiling();
+        let law = self.server.as_ref().and_then(|server| server.law.as_deref());
+        let config = self.ceiling_of(law.map_or(ended.now.since(ended.sent), rampup::State::latency));
         let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
-        let config = match (&server.law, old) {
-            (Some(_), Some(config)) => config,
-            _ => fresh,
-        };
-        let law = server.law.get_or_insert_with(|| Box::new(rampup::State::at(&fresh, fresh.min)));
+        let law = server.law.get_or_insert_with(|| Box::new(rampup::State::fresh(&config)));
         let was_waiting = law.is_waiting();
         **law = law.on_end(&config, ended);
         law.is_waiting() && !was_waiting

@@ -13,8 +13,7 @@ const CLUSTER: f64 = 3.0 * FEW;
 /// Each further failure is this many times rarer by chance: e^λ, where 1 + 2λ = e^λ.
 const RARER: f64 = 3.51;
 /// Less than six denials, each half a failure, are no event.
-const SEVERAL: f64 = 2.9;
-
+const DENIALS: f64 = 2.9;
 /// Less than five strays are no event.
 const STRAYS: f64 = 4.9;
 
@@ -59,7 +58,7 @@ impl Failing {
     /// What Start was denied may be for its rate: it is no background.
     pub fn is_event(&mut self, kind: Kind, is_low: bool, is_start: bool, requests: f64) -> bool {
         let (weight, least) = match kind {
-            Kind::Denial => (0.5, SEVERAL),
+            Kind::Denial => (0.5, DENIALS),
             Kind::Stray => (1.0, STRAYS),
             Kind::Failure => (1.0, 0.9),
         };
