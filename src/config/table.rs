@@ -226,8 +226,9 @@ settings! {
         "As for a rate that is a number.";
     Rate "burst" Kind::Whole { min: 1, max: 1_000_000_000 } => Number(1.0),
         "", "",
-        "How many units of cost may leave at once, at the start and after an idle time. A request that \
-         costs more is a `CostExceedsQuotaError`. For tokens a minute: as many as `limit`.",
+        "How many units of cost may leave at once, at the start and after an idle time, beside `limit` in one \
+         window: for a window type a `quota`. A request that costs more is a `CostExceedsQuotaError`. For \
+         tokens a minute: as many as `limit`.",
         "No server refuses even gaps.";
 
     Quota "limit" Kind::Number { above: 0.0, max: 1e12 } => Required,

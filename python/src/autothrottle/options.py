@@ -47,9 +47,10 @@ class RateOptions(_RateOptionsRequired, total=False):
     """The span in seconds. Default 1. As for a rate that is a number."""
 
     burst: int
-    """How many units of cost may leave at once, at the start and after an idle time. A request that costs
-    more is a ``CostExceedsQuotaError``. For tokens a minute: as many as ``limit``. A whole number from 1 to
-    1000000000. Default 1. No server refuses even gaps.
+    """How many units of cost may leave at once, at the start and after an idle time, beside ``limit`` in one
+    window: for a window type a ``quota``. A request that costs more is a ``CostExceedsQuotaError``. For
+    tokens a minute: as many as ``limit``. A whole number from 1 to 1000000000. Default 1. No server refuses
+    even gaps.
     """
 
 
