@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const target = fileURLToPath(new URL('../python/src/autothrottle/_presets.py', import.meta.url))
 /** Options that are milliseconds. */
-const SPANS = new Set(['delay', 'slotDelay', 'per', 'window', 'minDelay', 'maxDelay', 'maxHold'])
+const SPANS = new Set(['delay', 'slotDelay', 'window', 'minDelay', 'maxDelay', 'maxHold'])
 
 const snake = (key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 

@@ -108,12 +108,12 @@ export function instrument(throttle: Throttle, options: InstrumentOptions = {}):
     span?.end()
   }
 
-  const hear: Hear = (news, { ticket, scopes }, at, { status, error }) => {
+  const hear: Hear = (news, { id, scopes }, at, { status, error }) => {
     if (news === 'settle') return requests?.add(1, attributesOf(scopes[0] ?? '', outcomeOf(status, error)))
-    if (news !== 'queued') return end(ticket, at, error)
+    if (news !== 'queued') return end(id, at, error)
     const told = attributesOf(scopes[0] ?? '', { 'autothrottle.reason': 'unknown' })
-    waiting.set(ticket, { at, caller: context.active(), told, span: undefined })
-    queueMicrotask(() => begin(ticket, scopes))
+    waiting.set(id, { at, caller: context.active(), told, span: undefined })
+    queueMicrotask(() => begin(id, scopes))
   }
   // No request fails by what an exporter throws: the program gets it as from an event's listener.
   const safe: Hear = (...told) => {

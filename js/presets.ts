@@ -43,9 +43,9 @@ const says = (sentence: string, url: string, copy?: string): PresetSource => ({
   read: READ,
   ...(copy === undefined ? {} : { copy }),
 })
-/** A pace 5 % below `limit` in `per` milliseconds. */
-const below = (limit: number, per = 1000): ScopeOptions => ({
-  rate: { limit: Math.round(limit * 95) / 100, per },
+/** A pace 5 % below `limit` in `window` milliseconds. */
+const below = (limit: number, window = 1000): ScopeOptions => ({
+  rate: { limit: Math.round(limit * 95) / 100, window },
 })
 
 const CONTACT = 'the name of your application and a contact (URL or mail)'
@@ -109,7 +109,7 @@ const PRESETS = {
   },
   'api.github.com': {
     // Its 100 at a time are no setting: a throttle has 16 in all. A write is five points: the burst lets it.
-    options: { rate: { limit: 855, per: 60_000, burst: 5 } },
+    options: { rate: { limit: 855, window: 60_000, burst: 5 } },
     userAgent: 'any: requests without one are refused',
     sources: [
       says(

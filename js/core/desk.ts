@@ -83,6 +83,8 @@ export class Desk {
   readonly hears: Hear[] = []
   /** Requests that left. */
   sent = 0
+  /** Requests that were taken in: the last one's `id`. */
+  #taken = 0
   /** What `map` gave and no loop has begun to read. */
   unread = 0
   /** Requests that wait for a hook or for robots.txt. */
@@ -190,6 +192,7 @@ export class Desk {
   /** The permit of a ticket that the engine let go. */
   permit(
     ticket: Ticket,
+    id: number,
     names: readonly string[],
     cost: Cost,
     target: Target,
@@ -197,7 +200,7 @@ export class Desk {
     method?: string,
   ): Permit {
     if (this.#isManaged) this.#tellManagers(ticket, names, now)
-    const permit = new Permit(this, ticket, names, cost, target, now)
+    const permit = new Permit(this, ticket, id, names, cost, target, now)
     if (++this.sent === SENT) this.tellUnmet()
     permit.method = method
     this.#news(this.#ears.send, permit, now)
@@ -400,8 +403,9 @@ export class Desk {
     now: number,
     method: string | undefined,
   ): Permit {
-    if (this.#ears.queued.isHeard) this.#news(this.#ears.queued, { ticket, scopes, target }, now)
-    return this.permit(ticket, scopes, cost, target, now, method)
+    const id = ++this.#taken
+    if (this.#ears.queued.isHeard) this.#news(this.#ears.queued, { id, scopes, target }, now)
+    return this.permit(ticket, id, scopes, cost, target, now, method)
   }
 
   #isBudgeted(scopes: Scopes): boolean {
@@ -446,7 +450,7 @@ export class Desk {
     const { cost, priority, delay } = options
     const rank = names.length > 1 || delay > 0 || isBudgeted ? undefined : priority
     const within = this.nesting.block(inside)
-    const waiting = this.#waiting(ticket, names, cost, target, wait, within, rank)
+    const waiting = this.#waiting(ticket, ++this.#taken, names, cost, target, wait, within, rank)
     this.#begin(waiting, now)
     return waiting.permit
   }
@@ -454,6 +458,7 @@ export class Desk {
   /** The driver knows it from here on; the engine does already. */
   #waiting(
     ticket: Ticket,
+    id: number,
     scopes: readonly string[],
     cost: Cost,
     target: Target,
@@ -462,7 +467,7 @@ export class Desk {
     rank?: number,
     before?: Permit,
   ): Waiting {
-    const made = new Waiting(this, ticket, scopes, cost, target, wait, rank, before, inside)
+    const made = new Waiting(this, ticket, id, scopes, cost, target, wait, rank, before, inside)
     this.driver.add(made, this.#left(wait), wait.maxWait)
     return made
   }
@@ -519,9 +524,9 @@ export class Desk {
     if (isAsked) this.askedMs = this.#engine.askedMs
     let again: Waiting | undefined
     if (settled === 'again') {
-      const { scopes, cost, target } = permit
+      const { id, scopes, cost, target } = permit
       if (!isRepeatable) this.#engine.cancel(now, ticket)
-      else again = this.#waiting(ticket, scopes, cost, target, wait!, undefined, undefined, permit)
+      else again = this.#waiting(ticket, id, scopes, cost, target, wait!, undefined, undefined, permit)
     }
     if (permit.outer !== undefined) this.#unheard.hear(permit, told)
     this.#news(this.#ears.settle, permit, now, told)

@@ -13,7 +13,7 @@ import type { SharedStats } from '../wasm/types.js'
 
 /** A request as its events see it. */
 export interface RequestLike {
-  readonly ticket: number
+  readonly id: number
   readonly target: Target
   readonly scopes: readonly string[]
 }
@@ -36,7 +36,7 @@ export type Hear = (news: News, request: RequestLike, at: number, told: Ending) 
  * that told of it is `currentTarget`.
  */
 export interface RequestEvent extends Omit<Event, 'target'> {
-  /** The same number in all events of one request, its retries among them. */
+  /** The same number in all events of one request, its retries among them: 1 for the first, 2, 3, … */
   readonly id: number
   /** What was asked for: the URL, the `Request`, or `{ scopes }`. */
   readonly target: Target
@@ -170,7 +170,7 @@ export function eventOf<T extends keyof ThrottleEvents>(
 /** The event of a request; `status`, `error` and `latencyMs` are there where it ended. */
 export function requestEvent(
   news: News,
-  { ticket: id, target, scopes }: RequestLike,
+  { id, target, scopes }: RequestLike,
   at: number,
   { status, error, latencyMs }: Ending,
 ): ThrottleEvents[News] {

@@ -104,6 +104,8 @@ export class Permit {
   readonly target: Target
   /** @internal */
   readonly ticket: Ticket
+  /** @internal Its number in events. */
+  readonly id: number
   /** @internal Whether it is watched for being collected as garbage. */
   isWatched = false
   /** @internal Calls inside its function that wait. */
@@ -141,6 +143,7 @@ export class Permit {
   constructor(
     desk: Home,
     ticket: Ticket,
+    id: number,
     scopes: readonly string[],
     cost: number | readonly number[],
     target: Target,
@@ -148,6 +151,7 @@ export class Permit {
   ) {
     this.#desk = desk
     this.ticket = ticket
+    this.id = id
     this.scopes = scopes
     this.cost = cost
     this.target = target
@@ -231,7 +235,8 @@ export class Permit {
     const { driver, clock } = this.#desk
     driver.late(this)
     this.take()
-    const passed = new Permit(this.#desk, this.ticket, this.scopes, this.cost, target, clock.now())
+    const { ticket, id, scopes, cost } = this
+    const passed = new Permit(this.#desk, ticket, id, scopes, cost, target, clock.now())
     const { retry, charged, method, isAdjusted, pause } = this
     this.next = Object.assign(passed, { retry, charged, method, isAdjusted, pause })
     return passed

@@ -15,6 +15,8 @@ export interface Alarm {
 /** A request that waits, as its driver sees it. */
 export interface Waiter extends Abortable {
   readonly ticket: Ticket
+  /** Its number in events. */
+  readonly id: number
   readonly scopes: readonly string[]
   readonly cost: number | readonly number[]
   readonly signal: AbortSignal | null
@@ -38,6 +40,7 @@ interface Home {
   readonly driver: { given(permit: Permit): void; abandon(waiting: Waiter): void }
   permit(
     ticket: Ticket,
+    id: number,
     names: readonly string[],
     cost: Waiter['cost'],
     target: Target,
@@ -49,6 +52,7 @@ interface Home {
 
 export class Waiting implements Waiter {
   readonly ticket: Ticket
+  readonly id: number
   readonly scopes: readonly string[]
   readonly cost: number | readonly number[]
   /** The permit of the attempt before. */
@@ -68,6 +72,7 @@ export class Waiting implements Waiter {
   constructor(
     desk: Home,
     ticket: Ticket,
+    id: number,
     scopes: readonly string[],
     cost: Waiter['cost'],
     target: Target,
@@ -78,6 +83,7 @@ export class Waiting implements Waiter {
   ) {
     this.#desk = desk
     this.ticket = ticket
+    this.id = id
     this.scopes = scopes
     this.cost = cost
     this.before = before
@@ -96,7 +102,8 @@ export class Waiting implements Waiter {
   /** It leaves. */
   grant(at: number): void {
     try {
-      const permit = this.#desk.permit(this.ticket, this.scopes, this.cost, this.target, at, this.method)
+      const { ticket, id, scopes, cost, target, method } = this
+      const permit = this.#desk.permit(ticket, id, scopes, cost, target, at, method)
       if (this.before) this.before.next = permit
       this.#desk.driver.given(permit)
       this.#resolve(permit)

@@ -429,7 +429,7 @@ export class Budgets {
     // A pace that is typed anew has all slots, unless they are, too.
     const slots = kind === 'requests' && !this.#isOpen ? 1 : concurrency
     this.#configure(kind, {
-      ...(isSliding ? { quota } : { rate: { limit: capacity, per, burst } }),
+      ...(isSliding ? { quota } : { rate: { limit: capacity, window: per, burst } }),
       concurrency: slots,
     })
   }

@@ -33,7 +33,7 @@ export function* typedIn(
 /** Warns of the first span that looks like seconds. */
 export function warnOfSpans(warnings: Warnings, options: object, scope?: string): void {
   for (const [at, key, ms] of typedIn(options)) {
-    if (typeof ms !== 'number' || !/delay$|^(?:window|per|hold|maxHold)$/i.test(key)) continue
+    if (typeof ms !== 'number' || !/delay$|^(?:window|hold|maxHold)$/i.test(key)) continue
     // A minute, an hour and a day in seconds are no spans in milliseconds, but for a least delay.
     const isLikely = ms >= LEAST_LIKELY_MS && (/^(?!max).*y$/i.test(key) || !IN_SECONDS.includes(ms))
     if (ms > 0 && !isLikely)

@@ -270,7 +270,7 @@ async def test_a_host_that_no_request_met_is_told_at_the_end(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"rate": {"limit": 100, "per": 60_000}}, "rate.per=60000 is 16:40:00"),
+        ({"rate": {"limit": 100, "window": 60_000}}, "rate.window=60000 is 16:40:00"),
         ({"quota": 100, "window": 3_600_000}, "window=3.6e+06 is 41 days, 16:00:00"),
         ({"quota": {"limit": 5, "window": 1000}}, "quota.window=1000 is 0:16:40"),
         ({"backoff": {"window": 60_000}}, "backoff.window=60000 is 16:40:00"),
@@ -285,7 +285,7 @@ async def test_a_host_that_no_request_met_is_told_at_the_end(
             "retry.max_retry_after=300000 is 3 days, 11:20:00",
         ),
         ({"backoff": {"max_delay": 300, "max_hold": 3600}, "request_timeout": 120}, None),
-        ({"rate": {"limit": 100, "per": 3600}}, None),
+        ({"rate": {"limit": 100, "window": 3600}}, None),
         ({"quota": 100, "window": 86_400}, None),
     ],
 )
@@ -388,11 +388,11 @@ async def test_what_is_no_list_of_items_is_told_when_map_is_called(clock: FakeCl
         ({"timeout": 1}, "request_timeout"),
         ({"max_retries": 1}, 'retry={"limit": …}'),
         ({"requests_per_minute": 1}, 'rate="60/min"'),
-        ({"interval": 1}, 'rate={"limit": …, "per": …}'),
+        ({"interval": 1}, 'rate={"limit": …, "window": …}'),
         ({"maxDelay": 1}, 'backoff={"max_delay": …}'),
         ({"status_codes": 1}, 'retry={"status_codes": …}'),
         ({"priority": 1}, "an option of a single request: acquire(url, priority=…)"),
-        ({"rate": {"limit": 1, "interval": 1}}, "per"),
+        ({"rate": {"limit": 1, "interval": 1}}, "window"),
         ({"retry": {"limit": 1, "attempts": 1}}, "limit"),
         ({"retry": {"retries": 1}}, "limit"),
         ({"robots": {"user_agent": "b", "agent": 1}}, "user_agent"),

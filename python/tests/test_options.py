@@ -29,7 +29,7 @@ def test_snake_case_and_seconds_become_the_engines_own() -> None:
     assert engine(
         slot_delay=0.25,
         jitter=(-0.1, 0.3),
-        rate={"limit": 5, "per": timedelta(minutes=1)},
+        rate={"limit": 5, "window": timedelta(minutes=1)},
         quota=[{"limit": 10, "window": 3600}, 5],
         backoff={"status_codes": {429}, "max_delay": 60, "concurrency_factor": 0.5},
         scopes={"api.example": {"follow_rate_limit": True, "rampup": {"min_delay": 0.3}}},
@@ -38,7 +38,7 @@ def test_snake_case_and_seconds_become_the_engines_own() -> None:
     ) == {
         "slotDelay": 250,
         "jitter": [-0.1, 0.3],
-        "rate": {"limit": 5, "per": 60_000},
+        "rate": {"limit": 5, "window": 60_000},
         "quota": [{"limit": 10, "window": 3_600_000}, 5],
         "backoff": {"statusCodes": [429], "maxDelay": 60_000, "concurrencyFactor": 0.5},
         "scopes": {"api.example": {"followRateLimit": True, "rampup": {"minDelay": 300}}},

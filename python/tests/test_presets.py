@@ -27,7 +27,7 @@ def test_each_is_an_option_with_its_source() -> None:
 
 
 def test_times_are_seconds() -> None:
-    assert presets("export.arxiv.org")["export.arxiv.org"]["rate"] == {"limit": 0.95, "per": 3}
+    assert presets("export.arxiv.org")["export.arxiv.org"]["rate"] == {"limit": 0.95, "window": 3}
     assert preset("api.airtable.com").options["backoff"] == {"min_delay": 30}
 
 

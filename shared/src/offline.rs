@@ -98,8 +98,8 @@ fn paced(rate: Value, by: f64) -> Value {
     };
     let gap = known.gap().millis();
     // The gap was rounded up.
-    let part = (known.per().millis() / gap / by + 1e-6).floor();
-    let (part, per) = if part < 1.0 { (1.0, gap * by) } else { (part, known.per().millis()) };
+    let part = (known.window().millis() / gap / by + 1e-6).floor();
+    let (part, window) = if part < 1.0 { (1.0, gap * by) } else { (part, known.window().millis()) };
     let burst = match &rate {
         Value::Map(entries) => entries.iter().find(|(key, _)| key == "burst").map(|(_, burst)| burst),
         _ => None,
@@ -108,7 +108,7 @@ fn paced(rate: Value, by: f64) -> Value {
         if let Some(Value::Number(burst)) = burst { (burst / by).floor().min(part).max(1.0) } else { 1.0 };
     Value::object(vec![
         ("limit", (part - burst + 1.0).into()),
-        ("per", (per / by + GRACE_MS).into()),
+        ("window", (window / by + GRACE_MS).into()),
         ("burst", burst.into()),
     ])
 }

@@ -43,7 +43,7 @@ export function serverOf({ api, limit }) {
   const { rate, quota, concurrency = 1 } = preset(api).options
   const most = quota && { limit: quota.limit, window: quota.window ?? DAY }
   const server = rate
-    ? { model: 'sliding-window', limit: Math.round(rate.limit / SHARE), window: rate.per ?? 1000 }
+    ? { model: 'sliding-window', limit: Math.round(rate.limit / SHARE), window: rate.window ?? 1000 }
     : most && concurrency === 1
       ? { model: 'sliding-window', ...most }
       : { model: 'concurrency', slots: concurrency, service: SERVICE }
@@ -197,7 +197,7 @@ export function long(seconds) {
 }
 
 /** Options that are milliseconds here and seconds in Python. */
-const TIMES = new Set(['per', 'window', 'delay', 'slotDelay', 'minDelay', 'maxDelay'])
+const TIMES = new Set(['window', 'delay', 'slotDelay', 'minDelay', 'maxDelay'])
 
 /** The lines that do it, by language. */
 export function codeOf({ api }) {

@@ -22,7 +22,7 @@ const ANSWERS: &[(&[Section], &str, &str)] = &[
     ),
     (&[Scope], "maxinflight inflight", "concurrency"),
     (&[Root, Scope], "mintime delayms delayseconds mindelay", "delay"),
-    (&[Root, Scope], "interval intervalcap limit per burst maxrequests", "rate: { limit, per }"),
+    (&[Root, Scope], "interval intervalcap limit per burst maxrequests", "rate: { limit, window }"),
     (&[Root, Scope], "requestsperminute maxrequestsperminute perminute rpm maxrpm", "rate: \"60/min\""),
     (
         &[Root, Scope],
@@ -63,7 +63,7 @@ const ANSWERS: &[(&[Section], &str, &str)] = &[
     (&[Backoff], "maxtimeout limit cap", "maxDelay"),
     (&[Backoff], "multiplier base rate", "factor"),
     (&[Robots], "useragents name agent bot", "userAgent"),
-    (&[Rate], "interval window span", "per"),
+    (&[Rate], "interval per span duration", "window"),
     (&[Rate, Quota], "max count amount requests points tokens", "limit"),
     (&[Quota], "interval per duration", "window"),
 ];
@@ -152,7 +152,7 @@ mod tests {
             (Root, "maxConcurrent", "concurrency"),
             (Scope, "max-concurrency", "concurrency"),
             (Root, "minTime", "delay"),
-            (Root, "intervalCap", "rate: { limit, per }"),
+            (Root, "intervalCap", "rate: { limit, window }"),
             (Root, "requests_per_minute", "rate: \"60/min\""),
             (Root, "requestsPerSecond", "rate"),
             (Root, "timeout", "requestTimeout"),

@@ -143,11 +143,11 @@ impl Config {
         found.map_or(&self.defaults, |index| &self.scopes[index as usize].1)
     }
 
-    /// For how long any limit remembers what was sent: the longest delay, window, and `per` of a rate.
+    /// For how long any limit remembers what was sent: the longest delay and window.
     pub fn longest_window(&self) -> Span {
         let all = self.scopes.iter().map(|(_, scope)| scope).chain([&self.defaults]);
         let spans = all.flat_map(|scope| {
-            let rate = scope.rate.map(|rate| rate.per());
+            let rate = scope.rate.map(|rate| rate.window());
             let windows = scope.quotas.iter().map(|quota| quota.window);
             windows.chain(rate).chain([Span::from_millis(scope.delay)])
         });

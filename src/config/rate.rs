@@ -8,10 +8,10 @@ impl Fields<'_> {
     pub fn rate(&mut self, key: &str) -> Option<rate::Config> {
         let (value, row) = self.take(key)?;
         let second = Span::from_micros(1_000_000);
-        let (limit, per, burst) = match &value {
+        let (limit, window, burst) = match &value {
             Value::Number(limit) => (Millionths::of(*limit), second, 1),
             Value::Text(text) => match Millionths::per(text) {
-                Some((limit, per)) => (Some(limit), per, 1),
+                Some((limit, window)) => (Some(limit), window, 1),
                 None => (None, second, 1),
             },
             Value::Map(_) => {
@@ -19,14 +19,14 @@ impl Fields<'_> {
                 let mut fields =
                     Fields::of_table(self.rows, value.clone(), path, Section::Rate, self.problems);
                 let limit = fields.number_required("limit");
-                let per = Span::from_millis(fields.number_or_default("per"));
+                let window = Span::from_millis(fields.number_or_default("window"));
                 let burst = fields.number_or_default("burst") as u32;
                 fields.finish();
-                (Some(Millionths::of(limit?)?), per, burst)
+                (Some(Millionths::of(limit?)?), window, burst)
             }
             _ => (None, second, 1),
         };
-        let rate = limit.and_then(|limit| rate::Config::new(limit.0, per, burst));
+        let rate = limit.and_then(|limit| rate::Config::new(limit.0, window, burst));
         rate.or_else(|| self.refuse(key, row, &value))
     }
 }

@@ -419,7 +419,7 @@ impl Kind {
                 "units above 0, at most 1000000000000; { limit, window, strict }; or a list of those".into()
             }
             Self::Rate => {
-                "requests a second from 0.000001; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }"
+                "requests a second from 0.000001; \"100/min\" (/s, /min, /h, /day); or { limit, window, burst }"
                     .into()
             }
             Self::Seed => "a whole number from 0 to 9007199254740991".into(),

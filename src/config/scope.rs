@@ -54,7 +54,7 @@ pub struct ScopeConfig {
     /// What the user said of the pace, here or in the defaults.
     pub typed: Typed,
     /// The limit of all scopes together.
-    pub(super) global: u32,
+    pub(crate) global: u32,
     /// Whether the driver has a strategy of its own for this scope: the engine only classifies answers.
     pub is_managed: bool,
     /// The product made it by itself, so no notice names its settings.

@@ -144,7 +144,7 @@ settings! {
     Scope "rate" Kind::Rate => Unset,
         "", "",
         "Requests a second, evenly spaced: `5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, \
-         per, burst }`. A request counts as its `cost`, 1 unless you say another. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` that of \
+         window, burst }`. A request counts as its `cost`, 1 unless you say another. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` that of \
          `maxInFlight`, unless you set them in the same place. A `jitter` puts each request off by up to \
          that share of a gap; the mean stays.",
         "The default of `delay` is a pace already.";
@@ -220,7 +220,7 @@ settings! {
         "", "",
         "Units of cost per span (requests, where no other cost is said); fractions welcome.",
         "";
-    Rate "per" TIME => Number(1000.0),
+    Rate "window" TIME => Number(1000.0),
         "", "",
         "The span in milliseconds.",
         "As for a rate that is a number.";

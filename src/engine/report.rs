@@ -55,6 +55,7 @@ impl Engine {
         Stats {
             waiting: self.waiting(),
             in_flight: self.in_flight,
+            max_in_flight: self.config.max_in_flight,
             sent: self.totals.sent,
             settled: self.totals.settled,
             cancelled: self.totals.cancelled,

@@ -261,12 +261,8 @@ impl Engine {
     /// A candidate may not be asked for long (while the gate is closed). Until then it must stay the best: it
     /// goes back to the queue when the scope closes or a better one could go, now or in time.
     pub(super) fn refresh(&mut self, scope: u32) {
-        let entry = &mut self.registry[scope];
-        if entry.waiters.is_quiet() {
-            if entry.note(self.now, None) {
-                self.find_without_effect(scope);
-            }
-            return;
+        if self.registry[scope].waiters.is_quiet() {
+            return self.note(scope, None);
         }
         let mut heads = self.heads(scope);
         if let Some(candidate) = self.registry[scope].waiters.candidate {

@@ -59,6 +59,8 @@ record! {
         waiting: u32,
         /// Requests in flight.
         in_flight: u32,
+        /// The most requests in flight, all scopes together: the limit that the reason `max-in-flight` names.
+        max_in_flight: u32,
         /// Requests sent since the beginning.
         sent: u64,
         /// Requests settled since the beginning.

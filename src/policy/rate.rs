@@ -3,7 +3,7 @@
 //!
 //! The generic cell rate algorithm (ITU-T I.371, annex A; `limit_req` of nginx and Redis' `CELL_THROTTLE` are
 //! kin), which is a bucket of `burst` units that refills evenly. One instant is the whole level: the
-//! *theoretical arrival time*, when the bucket is full again. With `gap = per / limit`:
+//! *theoretical arrival time*, when the bucket is full again. With `gap = window / limit`:
 //! 1. a request may leave when now ≥ arrival − (burst − cost) × gap;
 //! 2. it moves the arrival on by cost × gap, from now if the arrival is over;
 //! 3. a send that was late because the driver's timer was late does not move the schedule: it goes on from
@@ -12,10 +12,10 @@
 //! 4. a true cost above the expected one is a debt: it moves the arrival on, from now if that is over;
 //! 5. a true cost below it gives back what the bucket would hold had it been known: no more than was missing
 //!    from it when it was fullest since;
-//! 6. what left beside the schedule, for another engine sent it and this one adopts it, is owed for one `per`
-//!    at most.
+//! 6. what left beside the schedule, for another engine sent it and this one adopts it, is owed for one
+//!    `window` at most.
 //!
-//! By 1 and 2 no span of `per` holds more than limit + burst − 1 units; rule 3 adds a burst at most.
+//! By 1 and 2 no `window` holds more than limit + burst − 1 units; rule 3 adds a burst at most.
 //!
 //! A gap of 333 333.3… µs that is rounded drifts by a request a day, so the part of a microsecond is carried
 //! along. Without rule 3 timers that are always a millisecond late cost a client of 100 a second a tenth of
@@ -50,7 +50,7 @@ pub struct Config {
     full: Exact,
     /// The most that one request may cost.
     burst: Cost,
-    per: Span,
+    window: Span,
     /// The parts of a microsecond: the limit, in millionths, so that 0.0055 a second is exact.
     of: u64,
     /// How much of a gap a request may be put off by chance.
@@ -73,10 +73,10 @@ pub struct State {
 
 impl Config {
     /// `limit` millionths of a unit per span; `None` where that is less than one unit a year.
-    pub fn new(limit: u64, per: Span, burst: u32) -> Option<Self> {
+    pub fn new(limit: u64, window: Span, burst: u32) -> Option<Self> {
         let burst = Cost::whole(burst.max(1));
         let zero = Exact::default();
-        let config = Self { gap: zero, full: zero, burst, per, of: limit.max(1), spread: 0.0 };
+        let config = Self { gap: zero, full: zero, burst, window, of: limit.max(1), spread: 0.0 };
         let (gap, full) = (config.exactly(Cost::ONE), config.exactly(burst));
         let is_sane = limit > 0 && gap.micros <= Span::from_millis(LONGEST_MS).micros();
         is_sane.then_some(Self { gap, full, ..config })
@@ -94,8 +94,8 @@ impl Config {
     }
 
     /// The time for which the limit is.
-    pub fn per(&self) -> Span {
-        self.per
+    pub fn window(&self) -> Span {
+        self.window
     }
 
     /// The time for this number of units.
@@ -103,7 +103,7 @@ impl Config {
         if cost == Cost::ONE && self.gap != Exact::default() {
             return self.gap; // the usual case, without a division
         }
-        let (whole, parts) = cost.times_over(self.per.micros(), self.of);
+        let (whole, parts) = cost.times_over(self.window.micros(), self.of);
         Exact { micros: whole, parts }
     }
 
@@ -194,7 +194,7 @@ impl State {
         };
         let mut arrival = config.later(from, gap);
         if from.micros > time.micros + config.full.micros {
-            let most = Exact { micros: time.micros + config.full.micros + config.per.micros(), parts: 0 };
+            let most = Exact { micros: time.micros + config.full.micros + config.window.micros(), parts: 0 };
             arrival = arrival.min(most).max(from); // 6
         }
         Self { arrival, draw, ..self.remembering(now) }
@@ -336,7 +336,7 @@ impl Policy for State {
     /// What lies beyond an empty bucket is a debt in units: another rate is no reason to wait for a year.
     fn remember(&self, config: &Config, now: Instant) -> Numbers {
         let ahead = self.ahead(now);
-        let debt = (ahead - config.longest()).millis() * config.of as f64 / 1e6 / config.per.millis();
+        let debt = (ahead - config.longest()).millis() * config.of as f64 / 1e6 / config.window.millis();
         let told =
             [ahead.min(config.longest()).millis(), debt].map(|number| Some(number).filter(|&n| n > 0.0));
         [told[0], told[1], None]

@@ -81,12 +81,19 @@ impl Scope {
 
     fn verdict_of(&self, now: Instant, in_force: &InForce) -> Verdict {
         if self.slots.is_full(in_force.slots) {
-            return Verdict::Blocked(Reason::Concurrency);
+            return Verdict::Blocked(self.full(in_force.slots));
         }
         let slot = self.slots.next(in_force.slots, in_force.slot_delay);
         Verdict::not_before(now, self.delay.next(in_force.delay, in_force.jitter), in_force.reason)
             .and_not_before(now, slot, Reason::SlotDelay)
             .and_not_before(now, self.hold, Reason::Hold)
+    }
+
+    /// What a scope waits for that has no slot left: one that has none of its own takes those of all.
+    #[cold]
+    fn full(&self, slots: u32) -> Reason {
+        let is_own = self.config.typed.has(Typed::CONCURRENCY) || slots < self.config.global;
+        if is_own { Reason::Concurrency } else { Reason::Global }
     }
 
     /// What is in force in a scope that learned only `AutoThrottle`'s delay.

@@ -192,7 +192,7 @@ test('a hold of a budget is an event with its name, and an abort gives its place
 
 /** What a request costs: a rate that counts it, and what is known of it only after the answer. */
 
-const TOKENS = { limit: 30_000, per: 60_000, burst: 30_000 }
+const TOKENS = { limit: 30_000, window: 60_000, burst: 30_000 }
 
 function throttleOf(options: object) {
   const clock = new FakeClock()

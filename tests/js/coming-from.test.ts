@@ -404,7 +404,7 @@ test('a bucket of five and five a second lets nine leave in the first second, a 
     const [, starts] = await both('new PQueue({ concurrency: 1 })', ours, 50, 3000)
     return starts.filter((at) => at < 1000).length
   }
-  assert.equal(await within('createThrottle({ rate: { limit: 5, per: 1000, burst: 5 } })'), 9)
+  assert.equal(await within('createThrottle({ rate: { limit: 5, window: 1000, burst: 5 } })'), 9)
   assert.equal(await within('createThrottle({ quota: { limit: 5, window: 1000 }, concurrency: 100 })'), 5)
   assert.equal(await within('createThrottle({ rate: 5 })'), 5)
 })

@@ -115,7 +115,7 @@ test('queued, send and settle carry an id that joins them, what was asked for, a
   await clock.advance(10_000)
   await all
   const ids = [...new Set(told.map((each) => (each as unknown[])[1]))]
-  assert.equal(ids.length, 3)
+  assert.deepEqual(ids, [1, 2, 3])
   const of = (index: number) =>
     told.filter((each) => (each as unknown[])[1] === ids[index]).map((each) => (each as unknown[])[0])
   assert.deepEqual(of(0), ['queued', 'send', 'settle', 'queued', 'send', 'settle'], 'a retry keeps its id')

@@ -162,9 +162,9 @@ const PROGRAMS: Record<string, [options: ThrottleOptions, server: Server, job: J
   ],
   'followRateLimit alone': [{ followRateLimit: true }, windowed(30, 10_000, 'draft-6'), all()],
   'a quota': [{ quota: { limit: 30, window: 10_000 } }, windowed(30, 10_000, 'draft-8'), all()],
-  'a rate at its limit': [{ rate: { limit: 30, per: 10_000 } }, windowed(30, 10_000, 'draft-8'), all()],
+  'a rate at its limit': [{ rate: { limit: 30, window: 10_000 } }, windowed(30, 10_000, 'draft-8'), all()],
   'a rate with a burst': [
-    { rate: { limit: 30, per: 10_000, burst: 30 } },
+    { rate: { limit: 30, window: 10_000, burst: 30 } },
     windowed(30, 10_000, 'draft-8'),
     all(),
   ],
@@ -354,7 +354,7 @@ const PROGRAMS: Record<string, [options: ThrottleOptions, server: Server, job: J
     },
   ],
   'wrap in place of p-throttle': [
-    { rate: { limit: 2, per: 1000, burst: 2 } },
+    { rate: { limit: 2, window: 1000, burst: 2 } },
     ok,
     (throttle, { fetch }) => {
       const get = throttle.wrap((page: string) => fetch(page))

@@ -229,6 +229,7 @@ function waiter(
 ): Waiter {
   return {
     ticket,
+    id: 1,
     scopes,
     cost: 1,
     target: { scopes },

@@ -191,7 +191,8 @@ fn a_pace_slower_than_any_backoff_raises_the_longest_delay_unless_that_was_typed
 
 #[test]
 fn a_rate_that_is_none_says_what_it_wants() {
-    let want = "requests a second from 0.000001; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }";
+    let want =
+        "requests a second from 0.000001; \"100/min\" (/s, /min, /h, /day); or { limit, window, burst }";
     for rate in [
         "0", "-1", "1e10", "1e-9", "true", "[]", r#""5""#, r#""5/m""#, r#""/min""#, r#""5/""#, r#""1e3/s""#,
         r#""-1/s""#, r#""0/s""#, r#""5 per min""#, r#""1.1234567/s""#, r#""∞/s""#,
@@ -201,10 +202,10 @@ fn a_rate_that_is_none_says_what_it_wants() {
         assert!(found[0].starts_with(&format!("rate: want {want}; got ")), "{found:?}");
     }
     assert_eq!(
-        problems(r#"{ "rate": { "per": 0, "burst": 0.5, "limits": 1 } }"#),
+        problems(r#"{ "rate": { "window": 0, "burst": 0.5, "limits": 1 } }"#),
         [
             "rate.limit: want a number above 0, at most 1000000000; got nothing",
-            "rate.per: want milliseconds above 0, at most a year; got 0",
+            "rate.window: want milliseconds above 0, at most a year; got 0",
             "rate.burst: want a whole number from 1 to 1000000000; got 0.5",
             "rate.limits: want a known setting (did you mean limit?); got 1",
         ]

@@ -287,7 +287,7 @@ fn feedback_of_plain_numbers() {
 fn a_rate_makes_up_for_late_timers_only_where_somebody_waited() {
     let at = millis;
     for (asked, next) in [(500.0, 2000.0), (1020.0, 2020.0)] {
-        let mut engine = engine(r#"{ "rate": { "limit": 1, "per": 1000 }, "jitter": false }"#);
+        let mut engine = engine(r#"{ "rate": { "limit": 1, "window": 1000 }, "jitter": false }"#);
         let scope = engine.scope("a");
         let ticket = engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("the first");
         engine.settle(at(10.0), ticket, &Feedback::response(200));

@@ -193,7 +193,7 @@ fn a_scope_in_which_somebody_waits_is_never_forgotten() {
 fn a_scope_whose_burst_is_not_over_is_never_forgotten() {
     let mut engine = engine(
         r#"{ "maxScopes": 2, "defaults": { "jitter": false, "concurrency": 9,
-            "rate": { "limit": 1, "per": 1000, "burst": 5 } } }"#,
+            "rate": { "limit": 1, "window": 1000, "burst": 5 } } }"#,
     );
     let at = millis;
     let a = engine.intern("a");

@@ -1,10 +1,13 @@
 //! The pace that was typed is the pace: each way to say it, driven in virtual time for minutes or an hour.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
 
 use autothrottle::{
-    Config, Decision, Effective, Engine, Feedback, Instant, Notice, Reason, Request, Snapshot, Span, Ticket,
-    Value,
+    Cause, Config, Decision, Effective, Engine, Feedback, Instant, Notice, Reason, Request, Snapshot, Span,
+    Ticket, Value,
 };
 
 use crate::made::{engine, json, millis};
@@ -127,7 +130,7 @@ fn a_rate_is_exact_over_an_hour_whatever_the_latency_and_however_late_the_timers
                 for late in [0, 15_000] {
                     let typed = match burst {
                         1 => rate.to_string(),
-                        _ => format!(r#"{{ "limit": {limit}, "per": {per}, "burst": {burst} }}"#),
+                        _ => format!(r#"{{ "limit": {limit}, "window": {per}, "burst": {burst} }}"#),
                     };
                     let mut driver =
                         Driver::new(&format!(r#"{{ "maxInFlight": 50, "rate": {typed} }}"#), latency);
@@ -211,7 +214,7 @@ fn the_slower_of_a_rate_and_what_is_learned_counts() {
 
 #[test]
 fn a_restart_gives_no_burst() {
-    let options = r#"{ "rate": { "limit": 1, "per": 1000, "burst": 10 } }"#;
+    let options = r#"{ "rate": { "limit": 1, "window": 1000, "burst": 10 } }"#;
     let mut driver = Driver::new(options, 10);
     assert_eq!(driver.run(5).len(), 14);
     let snapshot = driver.engine.snapshot(driver.at(), Some(0.0));
@@ -235,6 +238,46 @@ fn a_scope_that_ramps_lifts_the_limit_of_all_that_nobody_typed() {
     let ramp = serde_json::from_str(r#"{ "rampup": true }"#).unwrap();
     engine.configure(Instant::default(), scope, ramp).unwrap();
     assert_eq!(engine.config().max_in_flight, 256);
+}
+
+#[test]
+fn the_limit_of_all_scopes_has_one_name_wherever_it_binds() {
+    // Sixteen slots by default, an answer every two seconds: eight a second, and 50 were typed.
+    for scopes in [&["a"][..], &["a", "b"]] {
+        let mut engine = engine(r#"{ "rate": 50 }"#);
+        let at = |ms: u64| Instant::from_micros(ms * 1000);
+        let ids: Vec<_> = scopes.iter().map(|name| engine.scope(name)).collect();
+        for count in 0..200 {
+            let priority = f64::from(count % 3);
+            engine.submit(at(0), Request { priority, ..Request::new(&ids) }).unwrap();
+        }
+        let mut flying = VecDeque::new();
+        for ms in 0..13_000 {
+            while flying.front().is_some_and(|&(_, until)| until <= ms) {
+                let (ticket, _) = flying.pop_front().unwrap();
+                engine.settle(at(ms), ticket, &Feedback::response(200));
+            }
+            while let Decision::Send(ticket) = engine.poll(at(ms)) {
+                flying.push_back((ticket, ms + 2000));
+            }
+        }
+        let now = at(13_000);
+        assert_eq!(flying.len(), 16);
+        let peek = engine.peek(now, Request::new(&ids)).unwrap();
+        assert_eq!(peek.because, Some(Cause { scope: None, reason: Reason::Global }));
+        let stats = engine.stats(now);
+        assert_eq!(stats.max_in_flight, 16);
+        for (_, scope) in &stats.scopes {
+            assert_eq!(scope.reason, Some(Reason::Global), "{scopes:?}");
+            let bound = &scope.effective.bound_by;
+            let share = |reason| bound.iter().find(|(by, _)| *by == reason).map_or(0.0, |(_, share)| *share);
+            assert!(share(Some(Reason::Global)) > 0.9, "{scopes:?} {bound:?}");
+            assert_eq!(share(Some(Reason::Concurrency)), 0.0, "{scopes:?} {bound:?}");
+        }
+        let told = without_effect(&mut engine);
+        assert!(told.iter().all(|line| line.contains("maxInFlight (16)")), "{told:?}");
+        assert!(!told.is_empty());
+    }
 }
 
 fn without_effect(engine: &mut Engine) -> Vec<String> {

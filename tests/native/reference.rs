@@ -384,7 +384,7 @@ const OPTIONS: &str = r#"{ "maxInFlight": 5, "defaults": { "jitter": false, "slo
     "fixed": { "concurrency": 9, "delay": 0, "quota": 5, "window": 1000 },
     "strict": { "concurrency": 9, "delay": 10, "quota": 5, "window": 1000, "strict": true },
     "shared": { "concurrency": 3, "delay": 20 },
-    "rated": { "rate": { "limit": 4, "per": 1000, "burst": 6 } } } }"#;
+    "rated": { "rate": { "limit": 4, "window": 1000, "burst": 6 } } } }"#;
 const NAMES: [&str; 8] = ["a", "b", "c", "auto", "fixed", "strict", "shared", "rated"];
 
 fn reference() -> Reference {

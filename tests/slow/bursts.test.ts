@@ -35,8 +35,8 @@ function typed(dice: Dice): Typed {
     [{ defaults: { ...plain, delay: windowMs } }, 1, windowMs],
     [{ defaults: { ...plain, delay: 0, slotDelay: windowMs } }, slots, windowMs],
     // A late timer is made up for by one gap at most.
-    [{ defaults: { ...rated, rate: { limit, per: windowMs } } }, limit + 1, windowMs],
-    [{ defaults: { ...rated, rate: { limit, per: windowMs, burst: 3 } } }, limit + 3, windowMs],
+    [{ defaults: { ...rated, rate: { limit, window: windowMs } } }, limit + 1, windowMs],
+    [{ defaults: { ...rated, rate: { limit, window: windowMs, burst: 3 } } }, limit + 3, windowMs],
     [{ defaults: { ...plain, delay: 0, quota: { limit, window: windowMs, strict: true } } }, limit, windowMs],
     // Two windows touch.
     [{ defaults: { ...plain, delay: 0, quota: { limit, window: windowMs } } }, 2 * limit, windowMs],

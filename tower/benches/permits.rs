@@ -50,7 +50,7 @@ async fn run() {
     measure("Throttle, a scope", async || open.acquire(&scope).await.unwrap().settle(&ok)).await;
     let url = "https://a.example/items";
     measure("Throttle, a URL", async || open.acquire(url).await.unwrap().settle(&ok)).await;
-    let rate = Throttle::new(json!({ "rate": { "limit": 1e6, "per": 1000, "burst": 1e6 } })).unwrap();
+    let rate = Throttle::new(json!({ "rate": { "limit": 1e6, "window": 1000, "burst": 1e6 } })).unwrap();
     measure("Throttle, a URL, with a rate", async || rate.acquire(url).await.unwrap().settle(&ok)).await;
 }
 

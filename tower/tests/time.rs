@@ -131,7 +131,7 @@ async fn a_hundred_thousand_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_are_corrected_after_the_answer() {
-    let tokens = json!({ "rate": { "limit": 6000, "per": 60000, "burst": 6000 } });
+    let tokens = json!({ "rate": { "limit": 6000, "window": 60000, "burst": 6000 } });
     let throttle = Throttle::new(json!({ "delay": 0, "scopes": { "tokens": tokens } })).unwrap();
     let call = |cost| Target::scope("calls").and("tokens", cost);
     let start = Instant::now();

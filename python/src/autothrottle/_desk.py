@@ -117,6 +117,7 @@ class Desk(Draining):
         )
         self.events.changed = self._watch
         self._warn_threshold = self.engine.warn_threshold
+        self._taken = 0  # Requests that were taken in: the last one's `id`.
         self._warned: set[str] = set()
         self._unheard = Unheard(self.warn)
         self.unsettled = Unsettled(self)
@@ -192,8 +193,9 @@ class Desk(Draining):
             if not self.waiting and wait.delay == 0 and not self.is_draining and not is_budgeted:
                 sent = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
                 if sent is not None:
+                    self._take_in(charge)
                     if self.events.queued:
-                        self._tell_queued(sent, names, target, now)
+                        self._tell_queued(charge, names, target, now)
                     return self._permit(sent, names, target, now, charge)
             if wait.max_wait is not None:
                 self._refuse_hopeless(wait.max_wait, handles, cost, now)
@@ -202,11 +204,12 @@ class Desk(Draining):
                 self.budgets.route(now, ticket, target)
         except (CostExceedsQuotaError, QueueFullError) as error:
             raise typed_refusal(error) from None
+        self._take_in(charge)
         waiting = self._add(ticket, names, target, wait, charge)
         if outer:
             self.nested.begin(waiting, outer)
         if self.events.queued:
-            self._tell_queued(ticket, names, target, now)
+            self._tell_queued(charge, names, target, now)
         self.submitted()
         if len(self.waiting) >= self._warn_threshold:
             many = f"{len(self.waiting)} requests wait, each with its task in memory: use throttle.map"
@@ -254,7 +257,7 @@ class Desk(Draining):
         if self.events.settle:
             took = None if latency is None else latency / NANOS
             event = SettleEvent(
-                "settle", ticket, permit.target, names, now / NANOS, status, outcome.error, took
+                "settle", permit.charge.id, permit.target, names, now / NANOS, status, outcome.error, took
             )
             self.events.tell(event)
         try:
@@ -326,8 +329,8 @@ class Desk(Draining):
     def cancelled(self, waiting: Waiting, error: BaseException) -> None:
         """It waits no longer, and was never sent."""
         if self.events.cancel:
-            names, now = waiting.scopes, self.clock.now() / NANOS
-            self.events.tell(CancelEvent("cancel", waiting.ticket, waiting.target, names, now, error))
+            number, names, now = waiting.charge.id, waiting.scopes, self.clock.now() / NANOS
+            self.events.tell(CancelEvent("cancel", number, waiting.target, names, now, error))
 
     @locked
     def tell_unmet(self) -> None:
@@ -548,8 +551,12 @@ class Desk(Draining):
         if seen.reason == "hold" and held > nanos("max_wait", max_wait):
             raise ThrottleTimeoutError(max_wait, False, held / NANOS)
 
-    def _tell_queued(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> None:
-        self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))
+    def _take_in(self, charge: Charge) -> None:
+        self._taken += 1
+        charge.id = self._taken
+
+    def _tell_queued(self, charge: Charge, names: tuple[str, ...], target: object, now: int) -> None:
+        self.events.tell(RequestEvent("queued", charge.id, target, names, now / NANOS))
 
     def _permit(
         self, ticket: int, names: tuple[str, ...], target: object, now: int, charge: Charge
@@ -568,7 +575,7 @@ class Desk(Draining):
         if self.tally.count(names[0]):
             self.tell_unmet()
         if self.events.send:
-            self.events.tell(RequestEvent("send", ticket, target, names, now / NANOS))
+            self.events.tell(RequestEvent("send", charge.id, target, names, now / NANOS))
         return permit
 
     def _verdict(

@@ -39,7 +39,7 @@ class RequestEvent:
 
     kind: EventKind
     id: int
-    """The same number in all events of one request, its retries among them."""
+    """The same number in all events of one request, its retries among them: 1 for the first, 2, 3, …"""
     target: object
     """What the request is for: a URL, or the object that you passed."""
     scopes: tuple[str, ...]

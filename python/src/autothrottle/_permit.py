@@ -97,11 +97,13 @@ _UNEVEN = "cost: want a mapping of scope to cost, for the scopes of this request
 class Charge:
     """What has been taken for a request, in each of its scopes. All of its permits share it."""
 
-    __slots__ = ("_corrected", "_cost", "_names", "sent")
+    __slots__ = ("_corrected", "_cost", "_names", "id", "sent")
 
     def __init__(self, names: Sequence[str], cost: float | Sequence[float]) -> None:
         self._names = names
         self._cost = cost
+        self.id = 0
+        """The number of its request in events."""
         self.start_attempt(0)
 
     @property

@@ -156,6 +156,7 @@ class Stats:
 
     waiting: int
     in_flight: int
+    max_in_flight: int
     sent: int
     settled: int
     cancelled: int

@@ -114,6 +114,9 @@ class Stats(InSeconds):
     """Requests that wait."""
     in_flight: int
     """Requests in flight."""
+    max_in_flight: int
+    """The most requests in flight, all scopes together: the limit that the reason ``max-in-flight`` names.
+    """
     sent: int
     """Requests sent since the beginning."""
     settled: int

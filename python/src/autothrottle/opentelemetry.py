@@ -139,7 +139,7 @@ class _Telling:
         waiting = _Waiting(desk.clock.now() / NANOS, context.get_current(), told, time.time_ns())
         if not self._waiting:
             desk.events.send.append(self.sent)
-        self._waiting[request.ticket] = waiting
+        self._waiting[request.charge.id] = waiting
         for scope in request.scopes:
             reason = self._throttle.scope(scope).stats.reason
             if reason is not None:

@@ -43,7 +43,7 @@ class _RateOptionsRequired(TypedDict):
 class RateOptions(_RateOptionsRequired, total=False):
     """A rate with its own span, or with bursts."""
 
-    per: Seconds
+    window: Seconds
     """The span in seconds. Default 1. As for a rate that is a number."""
 
     burst: int
@@ -262,10 +262,10 @@ class ScopeOptions(TypedDict, total=False):
 
     rate: float | str | RateOptions
     """Requests a second, evenly spaced: ``5``, ``"100/min"`` (``/s``, ``/min``, ``/h``, ``/day``), or ``{
-    limit, per, burst }``. A request counts as its ``cost``, 1 unless you say another. It replaces ``delay``
-    and ``slot_delay``. ``jitter`` is then 0 and ``concurrency`` that of ``max_in_flight``, unless you set
-    them in the same place. A ``jitter`` puts each request off by up to that share of a gap; the mean stays.
-    Default none. The default of ``delay`` is a pace already.
+    limit, window, burst }``. A request counts as its ``cost``, 1 unless you say another. It replaces
+    ``delay`` and ``slot_delay``. ``jitter`` is then 0 and ``concurrency`` that of ``max_in_flight``, unless
+    you set them in the same place. A ``jitter`` puts each request off by up to that share of a gap; the mean
+    stays. Default none. The default of ``delay`` is a pace already.
     """
 
     concurrency: int

@@ -240,9 +240,12 @@ def test_of_two_names_for_jitter_the_nearer_counts() -> None:
 def test_defaults_of_all_scopes_and_a_rate() -> None:
     settings = {"DOWNLOAD_DELAY": 1, "THROTTLING_DEFAULTS": {"rate": "100/min", "follow_rate_limit": True}}
     assert defaults_of(settings) == {"rate": "100/min", "followRateLimit": True}
-    own = {"rate": {"limit": 3, "per": 2, "burst": 5}, "quota": [10, {"limit": 5, "window": 3600}]}
+    own = {"rate": {"limit": 3, "window": 2, "burst": 5}, "quota": [10, {"limit": 5, "window": 3600}]}
     assert read({"THROTTLING_SCOPES": {"a": own}}).engine["scopes"] == {
-        "a": {"rate": {"limit": 3, "per": 2000, "burst": 5}, "quota": [10, {"limit": 5, "window": 3_600_000}]}
+        "a": {
+            "rate": {"limit": 3, "window": 2000, "burst": 5},
+            "quota": [10, {"limit": 5, "window": 3_600_000}],
+        }
     }
 
 

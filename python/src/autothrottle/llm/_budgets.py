@@ -448,7 +448,7 @@ class Budgets:
         # A pace that is typed anew has all slots, unless they are, too.
         slots = 1 if kind == "requests" and not self._is_open else self._options.concurrency
         if not is_sliding:
-            rate = {"limit": capacity, "per": per, "burst": burst}
+            rate = {"limit": capacity, "window": per, "burst": burst}
             self._configure(kind, rate=rate, concurrency=slots)
             return
         # What left a moment later may arrive a moment earlier.
