@@ -14,6 +14,9 @@ import { kindOf } from './base/checks.js'
 import { LONGEST_TIMEOUT } from './base/clock.js'
 import type { Clock } from './options/options.js'
 
+/** Work that is not done after this number of turns of the event loop, without a timer, will never be. */
+const MOST_TURNS = 100
+
 type Channels = Pick<typeof globalThis, 'MessageChannel'>
 
 interface Timer {
@@ -83,6 +86,32 @@ export class FakeClock implements Clock {
     this.#now = until
     await settled()
     if (errors.length > 0) throw errors[0]
+  }
+
+  /**
+   * Fires timers in order, each at its own instant, until `work` is done; gives what it gives.
+   *
+   * @param atMost how many milliseconds may pass, an hour unless you say more.
+   * @throws {Error} if `work` is not done then, or waits although no timer is armed.
+   */
+  async run<T>(work: PromiseLike<T>, atMost = 3_600_000): Promise<T> {
+    checkMillis(atMost)
+    const until = this.#now + atMost
+    let isDone = false
+    const over = () => {
+      isDone = true
+    }
+    work.then(over, over)
+    for (let idle = 0; idle < MOST_TURNS; idle++) {
+      await settled()
+      if (isDone) return work
+      if (this.nextAt > until && this.#timers.length > 0)
+        throw new Error(`the work is not done after ${atMost} ms: settle its permits, resume(), or say more`)
+      if (this.#timers.length === 0) continue
+      idle = 0
+      await this.advance(Math.max(0, this.nextAt - this.#now))
+    }
+    throw new Error('the work waits although no timer is armed: settle its permits, or resume()')
   }
 
   /**

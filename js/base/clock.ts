@@ -12,7 +12,14 @@ export const LONGEST_TIMEOUT = 2 ** 31 - 1
 export function systemClock(unref: boolean): Clock {
   // In Node `performance` is a getter, as slow as the clock itself. So it is kept while the timers are the
   // same ones: a tool that replaces a clock replaces both.
-  const kept = { performance, setTimeout }
+  const kept = { performance, now: performance.now, setTimeout, Date }
+  let offset: number | undefined
+  // The timers of node:test leave `performance` alone: then the date that they replace is the clock.
+  const replaced = () => {
+    if (performance.now !== kept.now || Date === kept.Date) return performance.now()
+    offset ??= performance.now() - Date.now()
+    return Date.now() + offset
+  }
   // Turns of the event loop: Node, Bun and Deno have them, browsers do not.
   const host = globalThis as Pick<Clock, 'setImmediate'>
   const eased = (handle: unknown) => {
@@ -20,7 +27,7 @@ export function systemClock(unref: boolean): Clock {
     return handle
   }
   return {
-    now: () => (kept.setTimeout === setTimeout ? kept.performance : performance).now(),
+    now: () => (kept.setTimeout === setTimeout ? kept.performance.now() : replaced()),
     wallNow: () => Date.now(),
     setTimeout: (wake, ms) => eased(setTimeout(wake, ms)),
     clearTimeout: (handle) => clearTimeout(handle as number),

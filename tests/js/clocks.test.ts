@@ -1,7 +1,7 @@
 /** Clocks and timers that misbehave. Whatever they do: no request early, no flood, no spin. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { mock, test } from 'node:test'
 import {
   type Clock,
   createThrottle,
@@ -377,4 +377,45 @@ test('a bad snapshot is an error that names every problem', () => {
     () => createThrottle({ snapshot: { version: 2, scopes: { a: 1 } } as never }),
     /version: .*\nscopes\.a: /,
   )
+})
+
+test('clock.run lets as much time pass as work needs, and tells work that will never be done', async () => {
+  const clock = new FakeClock()
+  const answers = [new Response('', { status: 429, headers: { 'retry-after': '30' } })]
+  const fetch = async () => answers.pop() ?? new Response('ok')
+  const throttle = createThrottle({ ...plain, clock, fetch, retry: { limit: 1 } })
+  const pages = [1, 2, 3].map(async (each) => (await throttle.fetch(`${page}${each}`)).text())
+  assert.deepEqual(await clock.run(Promise.all(pages)), ['ok', 'ok', 'ok'])
+  assert.ok(clock.now() >= 30_000 && clock.now() < 40_000, `${clock.now()}`)
+  await assert.rejects(clock.run(Promise.reject(new RangeError('its own'))), /its own/)
+  throttle.pause()
+  const stuck = throttle.acquire(page)
+  await assert.rejects(clock.run(stuck, 600_000), /not done after 600000 ms/)
+  await assert.rejects(new FakeClock().run(stuck), /although no timer is armed/)
+  await assert.rejects(clock.run(stuck, -1), TypeError)
+  throttle.close()
+  await assert.rejects(stuck)
+})
+
+test('timers and dates that node:test mocks move a throttle, though performance.now stands still', async () => {
+  const turn = globalThis.setImmediate
+  const later = () => new Promise<void>((done) => turn(() => done()))
+  const times: number[] = []
+  const throttle = createThrottle({ ...plain, fetch: async () => new Response('ok') })
+  mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000_000 })
+  try {
+    const start = Date.now()
+    throttle.addEventListener('send', () => times.push(Date.now() - start))
+    const all = Promise.all([1, 2, 3].map((each) => throttle.fetch(`${page}${each}`)))
+    for (let at = 0; at < 2000; at += 100) {
+      await later()
+      mock.timers.tick(100)
+    }
+    await later()
+    assert.deepEqual(times, [0, 1000, 2000])
+    await all
+  } finally {
+    mock.timers.reset()
+    throttle.close()
+  }
 })

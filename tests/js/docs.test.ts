@@ -5,11 +5,13 @@
  *
  * The world of the guides: hosts answer 200 with "ok" after 100 ms; `busy.example` refuses the first request
  * with `Retry-After: 2`; `soft.example` answers 200 and says no in its body; `shop.example/graphql` says in
- * its body what is left.
+ * its body what is left; `pages.example` answers three items on two pages, with a cursor.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mock, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { format } from 'node:util'
@@ -32,6 +34,7 @@ const ELSEWHERE: Record<string, string> = {
   'docs/component.md js': 'tests/package/component.test.mjs',
   'docs/component.md rust': 'tests/component/tests/component.rs',
   'docs/shared.md ts': 'tests/shared/docs.test.mjs',
+  'docs/testing.md ts': 'tests/clients/timers.test.mjs',
   'docs/simulate.md ts': 'tests/js/simulate.test.ts',
   'docs/scrapy.md python': 'python/tests/with_scrapy/test_settings.py',
   'docs/shared.md python': 'python/tests/shared/test_redis.py',
@@ -78,6 +81,8 @@ function world(clock: testing.FakeClock): typeof fetch {
       const throttleStatus = { currentlyAvailable: 40, restoreRate: 10 }
       response = Response.json({ extensions: { cost: { throttleStatus } } })
     }
+    if (url.includes('pages.example'))
+      response = Response.json(url.includes('cursor') ? { data: [3] } : { data: [1, 2], cursor: 'next' })
     if (url.includes('busy.example') && isBusy) {
       isBusy = false
       response = new Response('', { status: 429, headers: { 'retry-after': '2' } })
@@ -90,6 +95,14 @@ function world(clock: testing.FakeClock): typeof fetch {
 const AsyncFunction = (async () => {}).constructor as new (
   ...source: string[]
 ) => (...args: unknown[]) => Promise<unknown>
+
+/** What a block exports: a Worker, a job of one, or an application of Express. */
+type Exported =
+  | { fetch?: () => Promise<Response>; scheduled?: unknown; listen?: Server['listen'] }
+  | undefined
+
+/** The one of this machine: a socket needs real turns of the loop, and no time. */
+const fetchOf = globalThis.fetch
 
 /** Runs a block with a clock of its own; gives what it printed. */
 async function play(source: string): Promise<string[]> {
@@ -124,7 +137,24 @@ async function play(source: string): Promise<string[]> {
     await clock.advance(Number.isFinite(clock.nextAt) ? Math.max(0, clock.nextAt - clock.now()) : 0)
   }
   assert.ok(isOver, 'it ends')
-  const exported = (await ended) as { fetch?: () => Promise<Response>; scheduled?: unknown } | undefined
+  const exported = (await ended) as Exported
+  if (exported?.listen) {
+    const server = exported.listen(0, '127.0.0.1')
+    try {
+      await new Promise((done) => server.once('listening', done))
+      const { port } = server.address() as AddressInfo
+      let isAnswered = false
+      const answer = fetchOf(`http://127.0.0.1:${port}/quote`).finally(() => {
+        isAnswered = true
+      })
+      while (!isAnswered) await clock.advance(clock.timers > 0 ? clock.nextAt - clock.now() : 0)
+      const response = await answer
+      assert.deepEqual([response.status, await response.text()], [200, 'ok'])
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  }
   if (exported?.fetch) {
     const response = exported.fetch()
     await clock.advance(1000)
