@@ -8,17 +8,9 @@
  * A Worker carries the module once, as one it can compile. Jest and older Nodes cannot `require` ES modules.
  * A program that gets the package both ways would have two of each class.
  */
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { basename, dirname, join, relative } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { declarations } from './declarations.mjs'
 import { newest, root, run, step } from './lib.mjs'
 
 const dist = `${root}/dist`
@@ -87,7 +79,15 @@ const bringer = (folder, module) => (isInIndex(folder, module) ? 'index' : `${mo
 export async function makeDist() {
   // Not in `dist/`: it is a time, and two builds would differ in it.
   const stamp = `${root}/target/dist.stamp`
-  const inputs = ['js', 'pkg', 'scripts/dist.mjs', 'tsconfig.json', 'tsconfig.build.json', 'jsr.json']
+  const inputs = [
+    'js',
+    'pkg',
+    'scripts/dist.mjs',
+    'scripts/declarations.mjs',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'jsr.json',
+  ]
   const made = existsSync(`${dist}/index.js`) && existsSync(stamp) ? Number(readFileSync(stamp, 'utf8')) : 0
   const inputsAt = newest(inputs)
   if (made === inputsAt) return
@@ -95,9 +95,8 @@ export async function makeDist() {
     rmSync(dist, { recursive: true, force: true })
     mkdirSync(dist)
     await run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json', '--emitDeclarationOnly'])
-    declarePlatform()
     await Promise.all([esModules(), commonJs(), command()])
-    declarations()
+    declarations(dist, [...Object.keys(BRINGING), ...PLAIN, 'durable-object'])
     typesForJsr()
   })
   mkdirSync(`${root}/target`, { recursive: true })
@@ -288,65 +287,6 @@ async function command() {
     logLevel: 'error',
   })
   chmodSync(`${dist}/bin.js`, 0o755)
-}
-
-/**
- * Declarations take the platform's types from `core/platform.ts`, and say which library declares
- * `Symbol.dispose`: a compiler may know neither.
- */
-function declarePlatform() {
-  const platform = readFileSync(`${root}/js/core/platform.ts`, 'utf8')
-  const names = [...platform.matchAll(/^export (?:type|declare const) (\w+)/gm)].map(([, name]) => name)
-  for (const path of readdirSync(dist, { recursive: true })) {
-    if (!path.endsWith('.d.ts') || path === 'core/platform.d.ts') continue
-    const text = readFileSync(join(dist, path), 'utf8')
-    const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
-    const used = [...new Set(names)].filter((name) => new RegExp(`\\b${name}\\b`).test(code))
-    const away = relative(dirname(join(dist, path)), `${dist}/core/platform.js`)
-    const from = away.startsWith('.') ? away : `./${away}`
-    const disposable = /Symbol\.(?:asyncD|d)ispose/.test(code)
-      ? '/// <reference lib="esnext.disposable" />\n'
-      : ''
-    const imported = used.length > 0 ? `import { ${used.join(', ')} } from '${from}';\n` : ''
-    writeFileSync(join(dist, path), disposable + imported + text)
-  }
-}
-
-/**
- * Declarations are there once, in the folder that says it is CommonJS: ES modules may import CommonJS, and
- * not the other way round. Those of an ES entry are one line. What no entry reaches goes.
- */
-function declarations() {
-  const reached = new Set()
-  const reach = (path) => {
-    if (reached.has(path)) return
-    reached.add(path)
-    const text = readFileSync(join(dist, path), 'utf8')
-    for (const [, other] of text.matchAll(/\bfrom '(\.[^']+)\.js'|\bimport\('(\.[^']+)\.js'\)/g))
-      reach(join(dirname(path), `${other}.d.ts`))
-  }
-  const entries = [...Object.keys(BRINGING), ...PLAIN, 'durable-object']
-  for (const entry of entries) reach(`${entry}.d.ts`)
-  for (const path of reached) {
-    mkdirSync(dirname(join(dist, 'cjs', path)), { recursive: true })
-    // The client whose options are added to may not be there.
-    const text = readFileSync(join(dist, path), 'utf8')
-    writeFileSync(join(dist, 'cjs', path), text.replaceAll(/^declare module '/gm, '// @ts-ignore\n$&'))
-  }
-  for (const name of readdirSync(dist)) {
-    const isFolder = statSync(join(dist, name)).isDirectory()
-    if (isFolder && !['cjs', 'edge', 'node'].includes(name)) rmSync(join(dist, name), { recursive: true })
-  }
-  for (const entry of entries) {
-    const from = `./cjs/${entry}.js`
-    // A client has other declarations for ES modules: they get the same options.
-    const own = /^\/\/ @ts-ignore\ndeclare module .*?^}\n/ms.exec(
-      readFileSync(join(dist, 'cjs', `${entry}.d.ts`), 'utf8'),
-    )
-    const [added = ''] = own ?? []
-    const named = added.replaceAll(/\?: (\w+)/g, `?: import('${from}').$1`)
-    writeFileSync(join(dist, `${entry}.d.ts`), `export * from '${from}'\n${named}`)
-  }
 }
 
 /** Tells JSR where the types of its entries are; others do not look. */

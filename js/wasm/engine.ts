@@ -71,7 +71,7 @@ const LEFT: Partial<Engine> = {
   [Symbol.dispose]() {},
 }
 
-/** In place of what a call broke off: it gives what is `left`, and throws for all else. */
+/** @internal In place of what a call broke off: it gives what is `left`, and throws for all else. */
 export function brokenOff<T extends object>(left: object, error: Error): T {
   return new Proxy({} as T, {
     get: (_, name) => {

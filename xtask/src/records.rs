@@ -131,7 +131,7 @@ pub fn types() -> String {
         writeln!(code, "export type {name} ={choice}").unwrap();
         if *name != "Reason" {
             let all = words.name.to_uppercase();
-            write!(code, "\n/** By their numbers at the boundary. */\n").unwrap();
+            write!(code, "\n/** @internal By their numbers at the boundary. */\n").unwrap();
             writeln!(code, "export const {all}: readonly {name}[] = [{}]", each.join(", ")).unwrap();
         }
     }
