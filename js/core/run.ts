@@ -106,8 +106,9 @@ export class Runner {
         if ('error' in ended) throw ended.error
         return ended.result
       }
+      const next = await again
       run.left--
-      return this.#work(await again, run, false)
+      return this.#work(next, run, false)
     },
   }[FRAME]!
 

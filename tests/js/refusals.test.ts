@@ -1,7 +1,14 @@
 /** Refusals that no status says: by the body, by what a function throws later, by a broken body. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ConfigError, createThrottle, type ThrottleOptions, type WarningEvent } from 'autothrottle'
+import {
+  ConfigError,
+  createThrottle,
+  type Permit,
+  type Throttle,
+  type ThrottleOptions,
+  type WarningEvent,
+} from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
 const page = 'https://a.example/'
@@ -114,6 +121,43 @@ test('with retry such a function is called again, also after a body that broke o
       assert.equal(sent.length, 3)
       assert.equal(throttle.stats().inFlight, 0)
     }
+})
+
+test('a function that sent requests and throws is called again as often as its retry says', async () => {
+  type Send = (permit: Permit, throttle: Throttle) => Promise<unknown>
+  const ways: Record<string, Send> = {
+    none: async () => {},
+    permit: ({ fetch }) => fetch(page),
+    throttle: (_, throttle) => throttle.fetch(page),
+    'permit, then throttle': async ({ fetch }, throttle) => [await fetch(page), await throttle.fetch(page)],
+    'throttle, then permit': async ({ fetch }, throttle) => [
+      await throttle.fetch(page),
+      await fetch(page).catch(() => {}),
+    ],
+    'permit, then run': async ({ fetch }, throttle) => [
+      await fetch(page),
+      await throttle.run(page, ({ fetch }) => fetch(page)),
+    ],
+    'permit, then another host': async ({ fetch }, throttle) => [
+      await fetch(page),
+      await throttle.fetch('https://b.example/'),
+    ],
+  }
+  for (const [name, send] of Object.entries(ways))
+    for (const limit of [1, 2, 3])
+      for (const status of [429, 503]) {
+        const { clock, throttle } = make()
+        let calls = 0
+        const work = async (permit: Permit) => {
+          calls++
+          await send(permit, throttle)
+          throw Object.assign(new Error('refused'), { status })
+        }
+        const rejected = assert.rejects(throttle.run(page, work, { retry: { limit } }), /refused/)
+        await clock.advance(600_000)
+        await rejected
+        assert.deepEqual([calls, throttle.stats().inFlight], [limit + 1, 0], `${name}, ${limit}, ${status}`)
+      }
 })
 
 test('what its own fetch was refused is heard once', async () => {
