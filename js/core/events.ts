@@ -109,6 +109,7 @@ export interface WarningEvent extends Event {
     | 'group-message'
     | 'group-memory'
     | 'group-deaf'
+    | 'group-epoch'
     | 'group-crowded'
     | 'group-offline'
     | 'group-online'

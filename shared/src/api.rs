@@ -312,6 +312,14 @@ pub enum Warning {
         /// The one that carries what this process says and asks, not the one by which it hears.
         speaks: bool,
     },
+    /// Another process has or had the right to decide that this one has: the store lost data. At most once a
+    /// minute.
+    Epoch {
+        /// Of this process.
+        ours: Epoch,
+        /// Of the other one, if it is known.
+        theirs: Option<Epoch>,
+    },
     /// A group has as many members as there may be: another one is not served. At most once a minute.
     Crowded,
 }
@@ -342,7 +350,7 @@ pub struct Status {
     pub epoch: Epoch,
     /// How many processes there are, if it is known.
     pub members: Option<u32>,
-    /// When the leader was last heard; `None` before that. Of the leader itself: now.
+    /// When the leader last answered; `None` before that. Of the leader itself: now.
     pub heard: Option<Instant>,
     /// From here to the leader and back, or to the slowest member and back.
     pub round_trip: Option<Span>,

@@ -30,8 +30,9 @@ pub struct Collecting {
     pub batches: Vec<(MemberId, u32, u32, Vec<Act>)>,
     /// Whose story it waits for, if that is known.
     pub missing: Option<Few<MemberId>>,
-    /// Snapshots that it may go on from.
+    /// Snapshots that it may go on from; and the newest of the beginning, which took a while to read.
     known: Vec<Kept>,
+    read: Option<((Epoch, u32), Memory)>,
     /// It asked for a newer one.
     wants: Option<(Epoch, u32)>,
     /// Who led before: it was silent for a lease, so it is waited for only as long as an unknown process.
@@ -56,6 +57,7 @@ impl Collecting {
             batches: Vec::new(),
             missing: None,
             known: Vec::new(),
+            read: None,
             wants: None,
             former,
             started: now,
@@ -64,12 +66,14 @@ impl Collecting {
         for kept in known {
             collecting.insert(kept);
         }
-        if let Some(memory) = collecting.known.first().and_then(|kept| memory(&kept.bytes)) {
+        let first = collecting.known.first();
+        if let Some((number, memory)) = first.and_then(|kept| Some((kept.number, memory(&kept.bytes)?))) {
             let there = memory.members.iter().filter(|known| known.alive && Some(known.id) != gone);
             let mut missing = Few::default();
             for id in there.map(|known| known.id).chain([own]) {
                 missing.add(id, ());
             }
+            collecting.read = Some((number, memory));
             collecting.missing = Some(missing);
             collecting.until = now + COLLECT + Span::from_micros(lease.micros() / 5);
         }
@@ -123,6 +127,11 @@ impl Collecting {
         }
     }
 
+    /// How many bytes the longest snapshot has.
+    pub fn longest(&self) -> usize {
+        self.known.iter().map(|kept| kept.bytes.len()).max().unwrap_or(0)
+    }
+
     /// Whether it is over. `None`: all are to be asked again.
     pub fn is_over(&mut self, now: Instant) -> Option<bool> {
         if now >= self.started + COLLECT
@@ -147,10 +156,13 @@ impl Collecting {
 
     /// The newest snapshot that can be read, with its age; and whether there is one that cannot and may be
     /// newer.
-    pub fn memory(&self, now: Instant) -> (Option<(Memory, Span)>, bool) {
+    pub fn memory(&mut self, now: Instant) -> (Option<(Memory, Span)>, bool) {
         let (mut newest, mut is_wrong) = (None, false);
         for kept in &self.known {
-            if newest.is_some() {
+            let read = self.read.take_if(|(number, _)| *number == kept.number);
+            if let (None, Some((_, memory))) = (&newest, read) {
+                newest = Some((memory, now.since(kept.at)));
+            } else if newest.is_some() {
                 is_wrong |= last_number(&kept.bytes).is_none();
             } else if let Some(memory) = memory(&kept.bytes) {
                 newest = Some((memory, now.since(kept.at)));

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use autothrottle::Span;
 
 use crate::{
-    api::{Cause, Effect, Input, Offline, Op, Refusal, Warning},
+    api::{Cause, Effect, Epoch, Input, Op, Refusal, Warning},
     clock::PeerClock,
     collect::Collecting,
     few::Few,
@@ -25,6 +25,8 @@ use crate::{
     stored,
 };
 
+/// To write a whole snapshot of more bytes than this is the work of a turn of its own.
+pub(crate) const LONG: usize = 32_768;
 /// A process that hears no leader for so long is offline.
 const PATIENCE: Span = Span::from_micros(5_000_000);
 /// So soon what is new is said.
@@ -73,9 +75,6 @@ impl Shared {
             self.way.heard_at = self.now;
             self.way.replied_at = self.now;
             self.way.tick_at = Some(self.now + part(self.lease_span(), 3));
-            // What the options say without effect.
-            let notices = self.judge.take_notices();
-            self.told(self.now.millis(), notices, None, f64::NAN);
             self.compete();
         }
     }
@@ -126,6 +125,7 @@ impl Shared {
             Input::Failed { op, cause } => self.failed(op, cause),
             Input::Fenced { epoch } => {
                 if self.lease().is_some_and(|lease| lease.epoch == epoch) {
+                    self.doubts(None);
                     self.step_down();
                 }
             }
@@ -308,6 +308,7 @@ impl Shared {
         self.answered();
         let known = stored.map(|(bytes, age)| Kept::new(bytes.into(), self.now - age));
         let known: Vec<Kept> = known.into_iter().chain(self.member.memory.clone()).collect();
+        let before = known.iter().map(|kept| kept.number.0).max();
         let is_first = first && self.member.epoch == 0 && known.is_empty();
         let span = self.lease_span();
         let who = (self.id, self.way.leader, self.way.gone);
@@ -317,6 +318,7 @@ impl Shared {
             until: asked + span,
             beat_at: self.now + part(span, 3),
             said_at: self.now,
+            is_light: false,
             renewals: VecDeque::new(),
             snapshots: 0,
             stored: 0,
@@ -330,6 +332,9 @@ impl Shared {
             looped: [self.now; 2],
         };
         self.state = State::Collecting(lease, Box::new(collecting));
+        if let Some(before) = before.filter(|&before| before >= epoch) {
+            self.doubts(Some(before));
+        }
         self.connected();
         self.member.enter(epoch);
         self.member.clock = PeerClock::default();
@@ -343,11 +348,14 @@ impl Shared {
 
     /// It listened long enough: from now on it decides.
     pub(crate) fn decide(&mut self) {
-        let State::Collecting(lease, collecting) = core::mem::replace(&mut self.state, State::Member) else {
+        let State::Collecting(mut lease, mut collecting) = core::mem::replace(&mut self.state, State::Member)
+        else {
             return;
         };
+        let longest = collecting.longest();
         let (newest, mut is_wrong) = collecting.memory(self.now);
         let who = (self.id, lease.epoch, self.lease_span());
+        let is_new = newest.as_ref().is_none_or(|(memory, _)| memory.options != self.options.0);
         let learned = if newest.is_none() { self.settings.snapshot.clone() } else { None };
         let aside = newest.as_ref().map_or(Vec::new(), |(memory, _)| memory.aside.clone());
         let (memory, age) = newest.map_or((None, Span::ZERO), |(memory, age)| (Some(memory), age));
@@ -376,12 +384,23 @@ impl Shared {
         }
         leader.has_news = true;
         self.note_options(leader.options.1, None);
+        lease.sizes = (longest, 0);
+        if longest > LONG {
+            // To read it took a while, and to write it does again: between both it says that it is there.
+            (lease.beat_at, lease.is_light) = (self.now, true);
+        }
         self.state = State::Leading(lease, Box::new(leader));
         self.is_dirty = true;
+        if is_new {
+            // What the options say without effect: once a group.
+            let notices = self.judge.take_notices();
+            self.told(self.now.millis(), notices, None, f64::NAN);
+        }
     }
 
     pub(crate) fn refused(&mut self, op: Op) {
         if self.take_renewal(op).is_some() {
+            self.doubts(None);
             return self.step_down();
         }
         if self.way.competing.is_none_or(|(asked, _)| asked != op) {
@@ -466,6 +485,18 @@ impl Shared {
         }
     }
 
+    /// Another process decides, or did, though this one's lease lasts: no store gives that while it keeps its
+    /// data.
+    pub(crate) fn doubts(&mut self, theirs: Option<Epoch>) {
+        let now = self.now;
+        let lease = self.lease().filter(|lease| now < lease.until);
+        if let Some(ours) = lease.map(|lease| lease.epoch)
+            && self.is_seldom(3)
+        {
+            self.warn(Warning::Epoch { ours, theirs });
+        }
+    }
+
     pub(crate) fn fail_all(&mut self, why: &Refusal) {
         for ticket in self.member.everybody() {
             self.member.cancel(self.now, ticket);
@@ -496,71 +527,6 @@ impl Shared {
         self.warn(Warning::Online);
         self.member.alone = None;
         if self.alone.take().is_some() {
-            self.member.open();
-        }
-    }
-
-    /// Whether others are known to use the limit that this process does not hear: then no part of it is this
-    /// process's alone.
-    fn others_live(&self) -> bool {
-        let lease = self.settings.lease.micros();
-        self.way.others.is_some_and(|(at, _)| self.now.since(at).micros() <= 2 * lease)
-    }
-
-    /// A process that is offline waits as long as it knows that others live.
-    pub(crate) fn go_offline(&mut self) {
-        let lives = self.others_live();
-        if lives && self.alone.take().is_some() {
-            self.member.alone = None;
-            self.member.waits_again();
-            self.member.open();
-        } else if self.way.offline_since.is_some() && (lives || !self.way.waits_for_others) {
-            return;
-        }
-        self.way.waits_for_others = lives;
-        self.way.offline_since.get_or_insert(self.now);
-        match self.way.others {
-            Some((_, Unheard::Foreign(theirs))) if lives => {
-                let why = "processes of protocol version ";
-                self.way.cause = format!("{why}{theirs} share this limit, and this one cannot read them");
-            }
-            Some((_, Unheard::Leads)) if lives => {
-                self.way.cause = "another process decides, and its messages do not arrive".into();
-            }
-            _ if self.way.cause.is_empty() => self.way.cause = "no writer answers".into(),
-            _ => {}
-        }
-        let share = self.member.rank.map(|(rank, of)| (of.max(1), rank));
-        let share = share.or(self.settings.members.map(|of| (of.max(1), u32::MAX)));
-        let does = match (self.settings.offline, share) {
-            (Some(Offline::Fail), _) => Offline::Fail,
-            (Some(Offline::Wait), _) | (_, None) => Offline::Wait,
-            _ if lives => Offline::Wait,
-            (Some(Offline::Divide) | None, Some(_)) => Offline::Divide,
-        };
-        let why = self.way.cause.clone();
-        // Whether it ever met them is no matter where they are known to live.
-        let members = share.map(|(of, _)| of).or(lives.then_some(0));
-        self.warn(Warning::Offline { does, members, why: why.clone() });
-        if does == Offline::Fail {
-            self.fail_all(&Refusal::Offline(why));
-        }
-        if let (Offline::Divide, Some(share)) = (does, share) {
-            self.go_alone(share);
-        }
-        self.moved();
-    }
-
-    pub(crate) fn go_alone(&mut self, share: (u32, u32)) {
-        let kept = self.member.memory.clone();
-        let memory = kept.as_ref().and_then(|kept| stored::memory(&kept.bytes));
-        let age = kept.map_or(Span::ZERO, |kept| self.now.since(kept.at));
-        let who = (self.id, self.member.epoch, self.lease_span());
-        let beginning = Beginning { memory, age, share: Some(share), ..Beginning::default() };
-        if let Ok(mut alone) = Leader::new(self.now, who, &self.options.0, beginning) {
-            alone.skips_quotas = self.settings.offline.is_none();
-            self.alone = Some(Box::new(alone));
-            self.member.alone = Some((self.now, share.0));
             self.member.open();
         }
     }

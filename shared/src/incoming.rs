@@ -122,6 +122,7 @@ impl Shared {
         let epoch = lease.epoch;
         if head.epoch > epoch {
             // It obeys a later leader.
+            self.doubts(Some(head.epoch));
             return self.step_down();
         }
         let is_ours = head.epoch == epoch;
@@ -176,6 +177,7 @@ impl Shared {
             if self.lease().is_some_and(|lease| lease.epoch >= head.epoch) {
                 return;
             }
+            self.doubts(Some(head.epoch));
             self.step_down();
         }
         self.way.heard_at = self.way.heard_at.max(self.now);
@@ -255,15 +257,24 @@ impl Shared {
         self.out.extend(gone.into_iter().map(|(ticket, why)| Effect::Fail { ticket, why }));
     }
 
-    /// What the engine noticed. Of an answer only its own process hears; of what changed, all.
+    /// What the engine noticed. Of an answer only its own process hears; of what changed, all; and of what has
+    /// no effect, the process that found it.
     pub(crate) fn told(&mut self, then: f64, notices: Value, of: Option<MemberId>, latency: f64) {
         let Value::List(notices) = notices else { return };
         let now = self.now.millis();
+        let decides = self.lease().is_some() || self.alone.is_some();
         for notice in notices {
             let Value::Map(mut entries) = notice else { continue };
             let is_answer = entries.iter().any(|(key, value)| key == "kind" && *value == "answer".into());
             let is_ours = of.is_none_or(|id| id == self.id);
             if is_answer && !(self.member.watch == 2 && is_ours) {
+                continue;
+            }
+            let path = entries.iter().find_map(|(key, value)| match value {
+                Value::Text(path) if key == "path" => Some(path.clone()),
+                _ => None,
+            });
+            if path.is_some_and(|path| !self.way.found.add(path, ()) || !decides) {
                 continue;
             }
             for (key, value) in &mut entries {

@@ -38,13 +38,14 @@
 //! | `collect`, `takeover` | a new leader listens first; what members tell it |
 //! | `changes`, `stored` | what the next leader needs: the whole slowly, what changed at once |
 //! | `aside` | strict quotas: units that a stored snapshot reserves |
-//! | `offline` | a process that goes on alone with its part |
+//! | `alone`, `offline` | a process that hears no other; its part of every limit |
 //! | `incoming`, `outgoing`, `sends` | frames in; what a leader says; frames out |
 //! | `frame`, `codec` | frames as bytes |
 //! | `status`, `messages` | what people see, and the sentences of warnings |
 //! | `clock`, `names`, `few` | another process's clock; scopes as numbers; a small map |
 //! | `store` | the scripts of Redis |
 
+mod alone;
 mod api;
 mod aside;
 mod changes;

@@ -11,6 +11,7 @@ use crate::{
     api::{Ask, Effect, Input, MemberId, Offline, Op, Order, Refusal, Settings, Settlement, Ticket},
     codec::{Number, canonical, hash},
     collect::Collecting,
+    few::Few,
     frame::{self, LONGEST_NAME, MOST_NAMES},
     leader::Leader,
     member::Member,
@@ -63,6 +64,8 @@ pub(crate) struct Lease {
     pub until: Instant,
     pub beat_at: Instant,
     pub said_at: Instant,
+    /// The next beat says that this process is there, and no more: it is late, or much is to be said.
+    pub is_light: bool,
     /// Questions to make it last: when they were asked, and which snapshot went along with which facts.
     pub renewals: VecDeque<Renewal>,
     /// Pieces of snapshots so far, and the last of which all before it are stored, too.
@@ -133,7 +136,9 @@ pub(crate) struct Way {
     /// Frames that were cut, and those of others of which parts are missing.
     pub cut: u32,
     pub parts: Parts,
-    pub warned_at: [Option<Instant>; 3],
+    pub warned_at: [Option<Instant>; 4],
+    /// Settings of which a process has said that they have no effect, or what they bound.
+    pub found: Few<String>,
     /// The options that a notice was about.
     pub told_options: u64,
     pub counted_options: u64,
@@ -189,7 +194,8 @@ impl Shared {
                 bad: 0,
                 cut: 0,
                 parts: Parts::default(),
-                warned_at: [None; 3],
+                warned_at: [None; 4],
+                found: Few::default(),
                 told_options: 0,
                 counted_options: hash(&bytes),
                 moved: None,
@@ -269,10 +275,9 @@ impl Shared {
             .map(|&delay| Span::from_millis(delay));
         let told = told.into_iter().map(|number| Number(finite(number))).collect();
         // What ended well says little; a slot that a request waits for is another thing.
-        let is_far =
-            !matches!(self.state, State::Leading(..)) && self.alone.is_none() && !self.settings.prompt;
+        let may_wait = self.alone.is_none() && !self.settings.prompt;
         let is_well = outcome.answer.is_nan() || (100.0..400.0).contains(&outcome.answer);
-        self.member.settle(self.now, ticket, told, again, is_lazy && is_far && is_well);
+        self.member.settle(self.now, ticket, told, again, is_lazy && may_wait && is_well);
         Settlement { settled, asked_ms }
     }
 

@@ -363,9 +363,9 @@ impl Member {
     }
 
     /// The same, but not again and again while the answer is on its way: that takes longer where there is
-    /// much to tell.
+    /// much to tell. A way that once stood still for long is no slow one.
     fn open_again(&mut self, now: Instant, lease: Span) {
-        let way = self.clock.there_and_back().map_or(0, |span| 2 * span.micros());
+        let way = self.clock.there_and_back().map_or(0, |span| 2 * span.micros()).min(lease.micros() / 2);
         let soon = (lease.micros() / 20).max(way) + TELL.micros() * self.requests.len() as u64;
         let soon = Span::from_micros(soon);
         if self.opened.is_none_or(|opened| now.since(opened) >= soon) {
@@ -476,7 +476,7 @@ impl Member {
         if reply.batches >= self.used.1 {
             self.used = (0, 0);
         }
-        let age = age(now, head).unwrap_or(lease);
+        let age = if is_local { Span::ZERO } else { age(now, head).unwrap_or(lease) };
         self.fresh = now + Span::from_micros(lease.micros() / 2) - age;
         if self.alone.is_none() {
             self.rank = Some(reply.rank);

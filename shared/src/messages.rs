@@ -15,6 +15,7 @@ impl Warning {
             Self::Offline { .. } => "group-offline",
             Self::Online => "group-online",
             Self::Deaf { .. } => "group-deaf",
+            Self::Epoch { .. } => "group-epoch",
             Self::Crowded => "group-crowded",
         }
     }
@@ -64,6 +65,13 @@ impl Warning {
                 "the connection by which this process hears the group is open and carries no message: it is \
                  made anew"
                     .into()
+            }
+            Self::Epoch { ours, theirs } => {
+                let theirs = theirs.map_or(String::new(), |theirs| format!(", and {theirs}"));
+                format!(
+                    "two processes may decide for a moment (epoch {ours}{theirs}), so a limit may count twice: the \
+                     store lost data or failed over, or this machine was suspended"
+                )
             }
             Self::Crowded => {
                 "the group has as many processes as it may have: another one is not served".into()

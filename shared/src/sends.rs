@@ -6,7 +6,7 @@ use crate::{
     api::{Effect, MemberId, Warning},
     collect::Collecting,
     frame::{self, Frame, Head, Reply, Said},
-    group::{SOON, part},
+    group::{LONG, SOON, part},
     machine::{Renewal, Shared, State},
     member::Kept,
     parts::{MOST_PART, cut},
@@ -41,9 +41,14 @@ impl Shared {
             beat = leader.beat(own);
             // Where each piece takes long to store there is the whole alone.
             let tells_changes = self.settings.keep_every == Span::ZERO;
+            let is_long = tells_changes && lease.sizes.0 > LONG;
+            // Late already: this comes first.
+            lease.is_light |= is_long && now.since(lease.said_at) > part(span, 2);
             let is_due = now >= lease.next_at || lease.is_torn && now >= lease.early_at;
             let is_whole = is_due || lease.sizes.1 > lease.sizes.0;
-            if is_whole || tells_changes || leader.aside.is_wanted() {
+            if lease.is_light {
+                // The rest follows in the next turn.
+            } else if is_whole || tells_changes || leader.aside.is_wanted() {
                 lease.snapshots += 1;
                 let bytes = if is_whole || !tells_changes {
                     let bytes = leader.whole(now, lease.snapshots);
@@ -57,7 +62,9 @@ impl Shared {
                     lease.sizes.1 += bytes.len();
                     bytes
                 };
-                let are_all = now >= lease.seen_at || lease.seen_sizes.1 > lease.seen_sizes.0;
+                // With thousands of scopes each of both takes long.
+                let are_due = now >= lease.seen_at || lease.seen_sizes.1 > lease.seen_sizes.0;
+                let are_all = are_due && !(is_long && is_whole);
                 let seen = leader.statistics(now, are_all);
                 if are_all {
                     lease.seen_sizes = (seen.len(), 0);
@@ -75,7 +82,8 @@ impl Shared {
         }
         let op = self.op();
         let Some(lease) = self.lease() else { return };
-        (lease.beat_at, lease.said_at) = (now + part(span, 3), now);
+        let next = if core::mem::take(&mut lease.is_light) { SOON } else { part(span, 3) };
+        (lease.beat_at, lease.said_at) = (now + next, now);
         lease.renewals.push_back(Renewal { op, asked: now, snapshot });
         if lease.renewals.len() > MOST_RENEWALS {
             lease.is_torn |= lease.renewals.pop_front().is_some_and(|given_up| given_up.snapshot.is_some());
@@ -123,6 +131,10 @@ impl Shared {
             };
             if let Some(leader) = decider {
                 leader.decide(now);
+                if leader.engine.waiting() > 0.0 {
+                    // A request may wait for a slot that only this process could use again.
+                    self.member.say_all(now);
+                }
                 replies = leader.replies(now);
                 tells = core::mem::take(&mut leader.tells);
                 is_crowded |= core::mem::take(&mut leader.is_crowded);

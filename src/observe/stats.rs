@@ -92,8 +92,8 @@ record! {
         /// From here to the process that decides and back, in milliseconds; there, to the slowest of the
         /// others. `None` before it was measured.
         round_trip_ms: Option<f64>,
-        /// When the writer was last heard, in milliseconds of the throttle's clock; now in the writer
-        /// itself.
+        /// When the writer last answered this process, in milliseconds of the throttle's clock; now in the
+        /// writer itself. A beat alone does not count.
         last_heard_at: Option<f64>,
         /// Since when the way to the others is broken, where that counts as offline: milliseconds of the
         /// throttle's clock.

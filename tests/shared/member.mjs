@@ -1,19 +1,42 @@
 /**
  * One of several processes that share a limit, by the socket in `folder` or by Redis at `port`:
- * `member.mjs {folder, client, port, cluster, name, url, options, offline, atOnce} [WORKERS]`. It asks for
- * pages until its parent says `end`; `state` is answered with what it knows.
+ * `member.mjs {folder, client, port, cluster, version, name, url, options, offline, atOnce} [WORKERS]`. It
+ * asks for pages until its parent says `end`; `state` is answered with what it knows. With `version` it is
+ * a process of a package whose protocol has that number.
  */
 import cluster from 'node:cluster'
+import { readFileSync } from 'node:fs'
 import { createThrottle } from '../../dist/node/index.js'
 
-const { folder, name, url, options, offline, atOnce = 4, ...store } = JSON.parse(process.argv[2])
+const { folder, version, name, url, options, offline, atOnce = 4, ...store } = JSON.parse(process.argv[2])
+
+const OURS = Number(/VERSION: u8 = (\d+);/.exec(readFileSync('shared/src/frame.rs', 'utf8'))[1])
+
+/** The second byte of a frame is the version of the protocol: this one's and the other's change places. */
+function translated(frame) {
+  if (frame?.[0] !== 0xa7) return frame
+  const bytes = Buffer.from(frame)
+  bytes[1] = bytes[1] === version ? OURS : bytes[1] === OURS ? version : bytes[1]
+  return bytes
+}
+
+/** A client of ioredis by which a process speaks another version. */
+function speaking(client) {
+  const { eval: run, publish, duplicate, on } = client
+  return Object.assign(client, {
+    eval: (...args) => run.apply(client, args.map(translated)),
+    publish: (channel, frame) => publish.call(client, channel, translated(frame)),
+    duplicate: (...args) => speaking(duplicate.apply(client, args)),
+    on: (event, hear) => on.call(client, event, (...args) => hear(...args.map(translated))),
+  })
+}
 
 async function group() {
   if (folder) return (await import('../../dist/local.js')).local({ name, folder })
   const { CLIENTS, CLUSTERS } = await import('./clients.mjs')
   const { redis } = await import('../../dist/redis.js')
   const client = await (store.cluster ? CLUSTERS : CLIENTS)[store.client](store.port)
-  return redis(client, { name, ...(offline && { offline }) })
+  return redis(version ? speaking(client) : client, { name, ...(offline && { offline }) })
 }
 
 if (cluster.isPrimary && process.argv[3]) {
@@ -28,12 +51,15 @@ if (cluster.isPrimary && process.argv[3]) {
     cluster.on(event, () => Object.keys(cluster.workers).length === 0 && process.exit())
 } else {
   const throttle = createThrottle({ ...options, shared: await group() })
-  throttle.addEventListener('warning', ({ code }) => process.send?.({ pid: process.pid, warning: code }))
+  throttle.addEventListener('warning', ({ code, message }) =>
+    process.send?.({ pid: process.pid, warning: code, message }),
+  )
   let isOver = false
   process.on('message', (message) => {
     if (message === 'state') {
       const { ageMs } = throttle.stats()
-      process.send({ pid: process.pid, state: { isWriter: ageMs === 0, ageMs } })
+      const { shared } = throttle.stats()
+      process.send({ pid: process.pid, state: { isWriter: ageMs === 0, ageMs, ...shared } })
       return
     }
     isOver = true

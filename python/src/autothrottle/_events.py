@@ -106,6 +106,7 @@ SharedCode: TypeAlias = Literal[
     "group-deaf",
     "group-offline",
     "group-online",
+    "group-epoch",
     "group-crowded",
 ]
 """Warnings of a limit that processes share."""

@@ -99,7 +99,9 @@ class SharedStats(InSeconds):
     ``None`` before it was measured.
     """
     last_heard_at: float | None = None
-    """When the writer was last heard, in seconds of the throttle's clock; now in the writer itself."""
+    """When the writer last answered this process, in seconds of the throttle's clock; now in the writer
+    itself. A beat alone does not count.
+    """
     offline_since: float | None = None
     """Since when the way to the others is broken, where that counts as offline: seconds of the throttle's
     clock.

@@ -60,6 +60,8 @@ pub struct Group {
     pub processes: Vec<Shared>,
     /// Killed, or left.
     pub dead: Vec<usize>,
+    /// No frame reaches these, and what they say arrives.
+    pub deaf: Vec<usize>,
     /// What these say is lost, and they hear.
     pub mute: Vec<usize>,
     /// The store cannot be reached by these.
@@ -71,6 +73,9 @@ pub struct Group {
     pub sent: Vec<(u64, usize, Ticket)>,
     pub failed: Vec<(usize, Refusal)>,
     pub warned: BTreeMap<usize, Vec<Warning>>,
+    pub noticed: Vec<(usize, Value)>,
+    /// Who said how many bytes to all at once, and when.
+    pub told: Vec<(u64, usize, usize)>,
     pub reconnected: usize,
     /// This one is idle.
     pub stands: usize,
@@ -147,6 +152,10 @@ impl Group {
             }
             Effect::ToMember { to, bytes, .. } => tell(usize::from(to.0[0]) - 1, News::Frame(bytes)),
             Effect::ToAll { bytes, .. } => {
+                match self.told.last_mut() {
+                    Some((at, who, sum)) if (*at, *who) == (now, of) => *sum += bytes.len(),
+                    _ => self.told.push((now, of, bytes.len())),
+                }
                 for to in 0..self.processes.len() {
                     tell(to, News::Frame(bytes.clone()));
                 }
@@ -154,7 +163,8 @@ impl Group {
             Effect::Reconnect { .. } => self.reconnected += 1,
             Effect::Fail { why, .. } => self.failed.push((of, why)),
             Effect::Warn(warning) => self.warned.entry(of).or_default().push(warning),
-            Effect::Notice(_) | Effect::Moved => {}
+            Effect::Notice(notice) => self.noticed.push((of, notice)),
+            Effect::Moved => {}
         }
     }
 
@@ -171,6 +181,9 @@ impl Group {
     }
 
     fn hears(&mut self, of: usize, news: News) {
+        if self.deaf.contains(&of) && matches!(news, News::Frame(_)) {
+            return;
+        }
         if self.dead.contains(&of) || self.cut.contains(&of) && !matches!(news, News::Failed(_)) {
             return;
         }

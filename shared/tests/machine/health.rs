@@ -113,3 +113,162 @@ fn who_never_met_has_one_slot_where_there_are_fewer_than_processes() {
     group.run(9_000_000, 0);
     assert_eq!((0..8).map(|of| group.count(of)).collect::<Vec<_>>(), [1; 8]);
 }
+
+/// Three processes that ask without end, and a member of them.
+fn busy(settings: &Settings) -> (Group, usize) {
+    let mut group = Group::of(3, &gap(50.0), settings);
+    for of in 0..3 {
+        group.ask(of, 2000);
+    }
+    group.run(3_000_000, 10_000);
+    let member = (0..3).find(|&of| group.role(of) == Role::Member).unwrap();
+    assert!(group.warned.is_empty(), "{:?}", group.warned);
+    (group, member)
+}
+
+/// Of a process that gets no permit, while the fault lasts: what it says of itself.
+#[test]
+fn each_fault_is_named_by_the_process_that_gets_no_permit() {
+    type Fault = (&'static str, fn(&mut Group, usize), fn(&[Warning]) -> bool);
+    let faults: [Fault; 6] = [
+        (
+            "the leader stands still, and with it the others",
+            |group, member| {
+                group.dead.extend((0..3).filter(|&of| of != member));
+                group.cut.push(member);
+            },
+            |warned| matches!(warned, [Warning::Offline { does: Offline::Wait, .. }]),
+        ),
+        (
+            "the store is away",
+            |group, _| group.cut = vec![0, 1, 2],
+            |warned| matches!(warned, [Warning::Offline { why, .. }] if why == "it is away"),
+        ),
+        (
+            "this process is cut off",
+            |group, member| group.cut.push(member),
+            |warned| matches!(warned, [Warning::Offline { why, .. }] if why == "it is away"),
+        ),
+        (
+            "it does not hear",
+            |group, member| group.deaf.push(member),
+            |warned| {
+                matches!(warned, [Warning::Deaf { speaks: false }, Warning::Offline { why, .. }, ..]
+                    if why.contains("another process decides"))
+            },
+        ),
+        (
+            "it is not heard",
+            |group, member| group.mute.push(member),
+            |warned| matches!(warned, [Warning::Deaf { speaks: true }, ..]),
+        ),
+        (
+            "the leader does not hear",
+            |group, member| {
+                let leader = (0..3).find(|&of| of != member && group.role(of) == Role::Leader);
+                group.deaf.push(leader.unwrap());
+            },
+            |warned| warned.iter().all(|it| matches!(it, Warning::Deaf { .. })),
+        ),
+    ];
+    for (word, begins, names) in faults {
+        let (mut group, member) = busy(&settings());
+        begins(&mut group, member);
+        let before = group.count(member);
+        group.run(2_400_000, 10_000);
+        let silent = silence(&group, member);
+        if word != "the leader does not hear" {
+            assert!(silent > 1900.0, "{word}: {silent}");
+            group.run(4_000_000, 10_000);
+            let more = group.count(member) - before;
+            assert!(more < 12, "{word}: {more} sent");
+            let status = group.processes[member].status(at(group.now));
+            let is_offline = status.offline_since.is_some();
+            assert!(is_offline || word == "it is not heard", "{word}: {status:?}");
+        }
+        let warned = group.warned.get(&member).cloned().unwrap_or_default();
+        assert!(names(&warned), "{word}: {warned:?}");
+    }
+}
+
+#[test]
+fn an_idle_group_raises_no_alarm_and_has_heard_of_itself() {
+    for idle in [Settings { prompt: true, ..settings() }, settings()] {
+        let mut group = Group::of(4, &gap(50.0), &idle);
+        for of in 0..4 {
+            group.ask(of, 3);
+        }
+        group.run(3_000_000, 10_000);
+        for _ in 0..60 {
+            group.run(1_000_000, 10_000);
+            for of in 0..4 {
+                let silent = silence(&group, of);
+                let status = group.processes[of].status(at(group.now));
+                assert!(silent < 700.0, "{silent}");
+                assert_eq!((status.offline_since, status.members), (None, Some(4)));
+            }
+        }
+        assert!(group.warned.is_empty(), "{:?}", group.warned);
+    }
+}
+
+/// A store that forgot its keys, one that failed over, a process that lies: a lease is another's while it
+/// lasts.
+#[test]
+fn an_epoch_that_begins_anew_is_told_once() {
+    let (mut group, member) = busy(&settings());
+    let leader = (0..3).find(|&of| group.role(of) == Role::Leader).unwrap();
+    let epochs = |group: &Group, of: usize| {
+        let warned = group.warned.get(&of).into_iter().flatten();
+        warned.filter(|it| matches!(it, Warning::Epoch { .. })).cloned().collect::<Vec<_>>()
+    };
+    // The store gives the lease to a process that knows of no other.
+    let young = group.join(&gap(50.0), &settings());
+    (group.holder, group.epoch, group.stored) = (None, 0, None);
+    group.ask(young, 100);
+    group.run(3_000_000, 10_000);
+    assert_eq!(epochs(&group, leader), [Warning::Epoch { ours: 1, theirs: None }]);
+    assert!(epochs(&group, member).is_empty(), "who only asks knows of no lease");
+    // What is stored is of a later leader than the store counts.
+    let mut group = Group::of(1, &gap(50.0), &settings());
+    group.ask(0, 5);
+    group.run(2_000_000, 10_000);
+    let stored = group.stored.clone();
+    let mut group = Group::of(1, &gap(50.0), &settings());
+    group.stored = stored;
+    group.ask(0, 5);
+    group.run(2_000_000, 10_000);
+    assert_eq!(epochs(&group, 0), [Warning::Epoch { ours: 1, theirs: Some(1) }]);
+    // A usual change of leaders is no alarm.
+    let (mut group, _) = busy(&settings());
+    let leader = (0..3).find(|&of| group.role(of) == Role::Leader).unwrap();
+    group.stands = leader;
+    group.run(4_000_000, 10_000);
+    group.stands = usize::MAX;
+    group.run(4_000_000, 10_000);
+    assert!((0..3).all(|of| epochs(&group, of).is_empty()), "{:?}", group.warned);
+}
+
+#[test]
+fn a_setting_without_effect_is_told_once_a_group() {
+    let slots = options(json!({ "delay": 1000, "concurrency": 4 }));
+    let gaps = options(json!({ "delay": 50, "slotDelay": 10 }));
+    for options in [slots, gaps] {
+        let mut group = Group::of(4, &options, &settings());
+        for _ in 0..3 {
+            for of in 0..group.processes.len() {
+                if !group.dead.contains(&of) {
+                    group.ask(of, 2000);
+                }
+            }
+            group.run(5_000_000, 10_000);
+            let leader = (0..group.processes.len())
+                .find(|of| !group.dead.contains(of) && group.role(*of) == Role::Leader);
+            group.dead.push(leader.unwrap());
+            group.join(&options, &settings());
+        }
+        let told = group.noticed.iter().map(|(of, notice)| format!("{of}: {notice:?}"));
+        let told: Vec<_> = told.filter(|it| it.contains("no-effect")).collect();
+        assert_eq!(told.len(), 1, "{told:#?}");
+    }
+}

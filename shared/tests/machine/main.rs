@@ -317,21 +317,48 @@ fn what_ended_well_is_said_with_the_next_request_or_soon_and_at_once_where_someb
     assert_eq!(ends(&mut group, tickets[last - 1], 429.0), (1, false), "a refusal is said at once");
 }
 
-/// Process 1 has one request after the other, each over in a millisecond: how many leave in this span.
-fn quick(group: &mut Group, span: u64) -> usize {
-    let before = group.count(1);
+/// A process has one request after the other, each over in a millisecond: how many leave in this span.
+fn quick(group: &mut Group, of: usize, span: u64) -> usize {
+    let before = group.count(of);
     let end = group.now + span;
     while group.now < end {
-        if let Some(&(_, _, ticket)) = group.sent.iter().rfind(|sent| sent.1 == 1) {
+        if let Some(&(_, _, ticket)) = group.sent.iter().rfind(|sent| sent.1 == of) {
             let ok = Outcome::new(200.0, 1.0, f64::NAN, 0);
             let now = at(group.now);
-            if group.processes[1].settle(now, ticket, &ok).settled == Settled::Over {
-                group.ask(1, 1);
+            if group.processes[of].settle(now, ticket, &ok).settled == Settled::Over {
+                group.ask(of, 1);
             }
         }
         group.run(WAY, 0);
     }
-    group.count(1) - before
+    group.count(of) - before
+}
+
+/// Else the one that has most to do would serve itself last.
+#[test]
+fn the_leader_uses_its_own_slots_again_as_members_do_and_gives_them_where_another_waits() {
+    let mut group = Group::of(2, &options(json!({ "concurrency": 2 })), &settings());
+    group.ask(0, 1);
+    group.run(500_000, 0);
+    group.ask(1, 1);
+    group.run(100_000, 0);
+    let ok = Outcome::new(200.0, 1.0, f64::NAN, 0);
+    let (_, _, ticket) = *group.sent.iter().rfind(|sent| sent.1 == 0).unwrap();
+    group.processes[0].settle(at(group.now), ticket, &ok);
+    group.ask(0, 1);
+    let now = at(group.now);
+    assert_eq!(group.processes[0].poll(now), Some(ticket + 1), "in the same turn");
+    group.sent.push((group.now, 0, ticket + 1));
+    assert!(quick(&mut group, 0, 100_000) > 60);
+    // Both slots are in use, and another process waits: it has the next.
+    let before = group.count(1);
+    group.ask(1, 1);
+    group.run(10_000, 0);
+    assert_eq!(group.count(1), before);
+    let (_, _, ticket) = *group.sent.iter().rfind(|sent| sent.1 == 0).unwrap();
+    group.processes[0].settle(at(group.now), ticket, &ok);
+    group.run(10_000, 0);
+    assert_eq!(group.count(1), before + 1);
 }
 
 #[test]
@@ -350,11 +377,11 @@ fn what_the_leader_is_told_ends_the_leave_to_use_a_slot_again() {
         group.ask(0, 1);
         group.run(500_000, 0);
         group.ask(1, 1);
-        assert!(quick(&mut group, 100_000) > 60, "without a message: that takes four milliseconds");
+        assert!(quick(&mut group, 1, 100_000) > 60, "without a message: that takes four milliseconds");
         group.processes[0].order(at(group.now), order.clone()).unwrap();
         // It says within 20 ms that it used its slot, and then hears.
-        assert!(quick(&mut group, 30_000) > 0, "{order:?}");
-        let later = quick(&mut group, 300_000);
+        assert!(quick(&mut group, 1, 30_000) > 0, "{order:?}");
+        let later = quick(&mut group, 1, 300_000);
         assert!(later <= most, "{later}: {order:?}");
     }
 }

@@ -99,3 +99,23 @@ fn statistics_are_half_a_second_old_with_thousands_of_scopes_too() {
     assert_eq!(one, other);
     assert_eq!(one, Value::Number(560.0));
 }
+
+/// On a busy machine one of these takes as long as a lease may, where a leader knows thousands of scopes. It says
+/// that it is there before it begins with the next.
+#[test]
+fn a_new_leader_writes_what_it_knows_and_statistics_in_turns_of_their_own_and_says_between_that_it_leads() {
+    let mut group = Group::of(2, &crowd(), &settings());
+    let leader = learned(&mut group);
+    group.dead.push(leader);
+    let from = group.told.len();
+    group.run(12_000_000, 10_000);
+    assert_eq!(group.role(1 - leader), Role::Leader);
+    let told: Vec<usize> = group.told[from..].iter().map(|&(_, _, bytes)| bytes).collect();
+    let long: Vec<usize> = (0..told.len()).filter(|&at| told[at] > 60_000).collect();
+    let whole = group.stored.as_ref().map_or(0, |(bytes, _)| bytes.len());
+    let most = long.iter().map(|&at| told[at]).max().unwrap();
+    let statistics: Vec<usize> = long.iter().map(|&at| told[at]).filter(|&bytes| bytes > 2 * whole).collect();
+    assert!(long.len() >= 4 && !statistics.is_empty(), "{told:?}");
+    assert!(most < statistics.iter().min().unwrap() + whole / 2, "{most}: both in one turn; {told:?}");
+    assert!(long[0] >= 2, "it says that it leads when it was elected, and when it decides: {told:?}");
+}

@@ -25,6 +25,7 @@ pub fn problems(settings: &Settings, world: &World, measured: Micros) -> Vec<Str
     ends(settings, world, &mut all);
     pace(settings, world, measured, &mut all);
     cold(settings, world, &mut all);
+    health(settings, world, &mut all);
     all
 }
 
@@ -284,5 +285,21 @@ fn with_others(settings: &Settings, world: &World, before: f64) -> f64 {
 fn cold(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     if settings.is_cold && settings.members.is_none() && world.sends.iter().any(|send| send.at < 7 * SECOND) {
         problems.push("cold: sent without ever having heard of the others".into());
+    }
+}
+
+/// What people see is so: a process that gets no permit says why, and where all is well none says otherwise.
+fn health(settings: &Settings, world: &World, problems: &mut Vec<String>) {
+    problems.extend(world.untold.iter().cloned());
+    for of in world.living() {
+        let (process, status) = (&world.processes[of], world.status(of));
+        let silent = status.heard.map_or(Micros::MAX, |at| world.clock(of).since(at).micros());
+        if silent > LEASE || status.offline_since.is_some() {
+            problems.push(format!("health: p{of} is well at the end, and says {status:?}"));
+        }
+        let is_calm = settings.faults.is_empty() && settings.way.loss == 0.0;
+        if is_calm && !settings.is_cold && !settings.differs && !process.warned.is_empty() {
+            problems.push(format!("health: p{of} warns of nothing: {:?}", process.warned));
+        }
     }
 }

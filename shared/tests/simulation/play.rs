@@ -248,6 +248,7 @@ pub fn play(settings: &Settings) -> Played {
     for (index, &(at, ..)) in settings.faults.iter().enumerate() {
         world.at(at, Event::Fault(index));
     }
+    world.at(BEFORE.0, Event::Look);
     let well = settings.well_at();
     let measured = well + 10 * SECOND;
     world.run(measured + (BEFORE.1 - BEFORE.0), |world, event| player.happens(world, event));
@@ -313,6 +314,10 @@ impl Player<'_> {
                     Process::stop(world, of, standing.min(until - world.now), false);
                     world.after(standing + self.dice.below(100 * MS), Event::Stall { of, until });
                 }
+            }
+            Event::Look => {
+                world.look();
+                world.after(SECOND / 4, Event::Look);
             }
             Event::Fault(index) => {
                 let (_, fault, span) = self.settings.faults[index];

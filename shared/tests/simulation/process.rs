@@ -13,7 +13,10 @@ use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Offline, Refusal, Role, Settings, Shared, Status, Warning,
 };
 
-use crate::world::{Dice, Event, Heard, LEASE, MS, Micros, Said, Send, Way, World};
+use crate::world::{Dice, Event, Heard, LEASE, MS, Micros, SECOND, Said, Send, Way, World};
+
+/// A process that gets no permit for so long is looked at: each has its turn sooner.
+const STARVES: Micros = 5 * SECOND;
 
 /// A name with the same bytes in every run, unlike that of any other process.
 pub fn id_of(place: usize) -> MemberId {
@@ -56,6 +59,10 @@ pub struct Process {
     pub requests: BTreeMap<u64, usize>,
     pub failed: BTreeMap<&'static str, u64>,
     pub warned: BTreeMap<&'static str, u64>,
+    /// When it told last that something is amiss; and since when it has got no permit, though a request waits that
+    /// only its turn keeps.
+    pub told_at: Micros,
+    pub starves_since: Micros,
     pending: BTreeSet<u64>,
     timer: u64,
     timer_at: Option<Instant>,
@@ -116,6 +123,8 @@ impl Process {
             requests: BTreeMap::new(),
             failed: BTreeMap::new(),
             warned: BTreeMap::new(),
+            told_at: 0,
+            starves_since: world.now,
             pending: BTreeSet::new(),
             timer: 0,
             timer_at: None,
@@ -283,6 +292,7 @@ impl Process {
             let send = world.sends.len();
             world.sends.push(Send { process: of, kind, ticket, at, ended: None, held: 0 });
             world.note(|| format!("p{of} sends {ticket} of kind {kind}"));
+            world.processes[of].starves_since = at;
             world.at(at, Event::Sent { send });
         }
     }
@@ -351,6 +361,9 @@ impl Process {
             Effect::Warn(warning) => {
                 world.note(|| format!("p{of} warns: {warning:?}"));
                 *world.processes[of].warned.entry(word_of(&warning)).or_default() += 1;
+                if warning != Warning::Online {
+                    world.processes[of].told_at = world.now;
+                }
                 world.count(word_of(&warning));
             }
             Effect::Notice(_) => {}
@@ -393,6 +406,32 @@ impl Process {
 }
 
 impl World {
+    /// Whether a process that gets no permit says so: it has not been answered for long, it is offline, or it
+    /// has warned, in the last seconds.
+    pub fn look(&mut self) {
+        for of in self.living() {
+            let (now, status) = (self.now, self.status(of));
+            let silent = status.heard.map(|at| self.clock(of).since(at).micros());
+            let is_well = silent.is_some_and(|silent| silent < LEASE) && status.offline_since.is_none();
+            let process = &mut self.processes[of];
+            let waits = process.requests.values().any(|&kind| kind == 0);
+            if !waits || process.stands_until + LEASE > now {
+                process.starves_since = now;
+            }
+            if !is_well {
+                process.told_at = now;
+            }
+            let since = process.starves_since.max(process.told_at);
+            // Where a frame in ten is lost, its turn may be lost several times in a row.
+            let most = if process.asks.loss > 0.0 { 2 * STARVES } else { STARVES };
+            if now > since + most {
+                let (now, since) = (now as f64 / 1e3, (now - process.starves_since) as f64 / 1e3);
+                let line = format!("health: p{of} starves for {since:.0} ms at {now:.1}: {:?}", status.role);
+                self.untold.push(line);
+            }
+        }
+    }
+
     pub fn status(&self, of: usize) -> Status {
         self.processes[of].machine.status(self.clock(of))
     }
@@ -423,6 +462,7 @@ fn word_of(warning: &Warning) -> &'static str {
         Warning::Offline { .. } => "offline",
         Warning::Online => "online",
         Warning::Deaf { .. } => "deaf",
+        Warning::Epoch { .. } => "epoch",
         Warning::Crowded => "crowded",
     }
 }

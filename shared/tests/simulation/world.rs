@@ -167,6 +167,8 @@ pub enum Event {
         until: Micros,
     },
     Fault(usize),
+    /// People look at what each process says of itself.
+    Look,
 }
 
 impl Event {
@@ -182,7 +184,7 @@ impl Event {
             Self::Sent { send } | Self::Answer { send } | Self::Leaves { send } => {
                 Some(world.sends[send].process)
             }
-            Self::AtStore { .. } | Self::Fault(_) | Self::Stall { .. } => None,
+            Self::AtStore { .. } | Self::Fault(_) | Self::Stall { .. } | Self::Look => None,
         }
     }
 }
@@ -225,6 +227,8 @@ pub struct World {
     pub sends: Vec<Send>,
     /// When a request was given up, and of which kind.
     pub given_up: Vec<(Micros, usize)>,
+    /// Who got no permit for long, and said that all is well.
+    pub untold: Vec<String>,
     /// Who led from when.
     pub reigns: Vec<(Micros, usize)>,
     /// As a socket of one machine: who dies is known, and the store keeps data only with `keeps`.
@@ -248,6 +252,7 @@ impl World {
             replicas: VecDeque::new(),
             sends: Vec::new(),
             given_up: Vec::new(),
+            untold: Vec::new(),
             reigns: Vec::new(),
             is_socket: false,
             keeps: true,
