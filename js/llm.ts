@@ -23,7 +23,7 @@ import { watched, withMetadata } from './fetch/body.js'
 import { isHttp } from './fetch/redirects.js'
 import { isStream, sent } from './fetch/send.js'
 import { Body, refusalOf, toldBy } from './llm/answer.js'
-import { Budgets, type Call, type LlmLimit, MADE } from './llm/budgets.js'
+import { Budgets, type Call, type LlmLimit, OwnScope } from './llm/budgets.js'
 import { type Asked, askedOf, OTHER, VENDORS, type Vendor } from './llm/request.js'
 import { RETRY_MAX_RETRY_AFTER } from './options/generated.js'
 import { isRequest, methodOf, urlOf } from './scopes/names.js'
@@ -208,7 +208,8 @@ class Llm {
   readonly #options: LlmOptions
   readonly #limits: readonly [RegExp, LlmLimit][]
   readonly #concurrency: number
-  readonly #known = new Map<string, Budgets | undefined>()
+  readonly #hosts = new Map<string, OwnScope>()
+  readonly #known = new Map<string, Budgets>()
 
   constructor(throttle: Throttle, options: LlmOptions) {
     check(options)
@@ -379,27 +380,37 @@ class Llm {
     const throttle = this.#throttle
     const concurrency = this.#concurrency
     // An overloaded server wants a pause, not a pace of a request a second.
-    const pausing = { ...MADE, delay: 0, concurrency, backoff: { minDelay: 100, window: 10_000 } }
-    if (this.#known.size >= MOST) this.#known.clear()
+    const pausing = { delay: 0, concurrency, backoff: { minDelay: 100, window: 10_000 } }
     // The host keeps what you typed for it. Else its models pace, and it bears as many calls as all scopes.
-    if (!this.#known.has(host) && !Object.hasOwn(throttle.options.scopes ?? {}, host))
-      throttle.scope(host).configure(pausing)
-    this.#known.set(host, undefined)
+    if (!Object.hasOwn(throttle.options.scopes ?? {}, host)) {
+      const known = this.#hosts.get(host)
+      const own = known ?? new OwnScope(throttle, host)
+      if (known) own.keep()
+      else own.configure(pausing)
+      remember(this.#hosts, host, own)
+    }
     const whose = typeof account === 'function' ? account(headers) : (account ?? hashOf(headers))
     const named = model === undefined ? '' : family(model, vendor)
     const name = `llm:${host}/${whose}${named && `/${named}`}`
     let budgets = this.#known.get(name)
-    if (budgets) return budgets
+    if (budgets) return remember(this.#known, name, budgets)
     const rules = model === undefined ? OTHER : VENDORS[vendor]
     const fits = ([pattern]: [RegExp, unknown]) => pattern.test(model ?? '') || pattern.test(named)
     const limit = (model !== undefined && this.#limits.find(fits)?.[1]) || {}
     const isMax = output === undefined ? rules.isMax === true : output === 'max'
     const isCounted = countTokens !== undefined
     budgets = new Budgets({ ...{ throttle, name, rules, limit, headroom, isMax, isCounted, concurrency } })
-    if (model === undefined) throttle.scope(budgets.scope()).configure(pausing)
-    this.#known.set(name, budgets)
-    return budgets
+    if (model === undefined) budgets.configure('other', pausing)
+    return remember(this.#known, name, budgets)
   }
+}
+
+/** Keeps what was used last, `MOST` at a time. */
+function remember<T>(known: Map<string, T>, name: string, it: T): T {
+  known.delete(name)
+  known.set(name, it)
+  if (known.size > MOST) known.delete(known.keys().next().value!)
+  return it
 }
 
 /** Dated names share the limits of the model; Anthropic's minor versions those of their class. */

@@ -252,7 +252,8 @@ export class Desk {
     permit.charged = scopes.map((name, index) => {
       const before = charged?.[index] ?? (typeof cost === 'number' ? cost : cost[index]!)
       const actual = of(name) ?? before
-      if (isAdjusted && actual !== before)
+      // A scope that the engine has forgotten owes no wait.
+      if (isAdjusted && actual !== before && this.#engine.find(name) >= 0)
         this.#engine.adjust(now, this.handles.of(name).handle, sentAt, before, actual)
       return actual
     })

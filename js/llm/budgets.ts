@@ -108,7 +108,9 @@ export interface Call {
 }
 
 /** It tells the engine that the settings are not the user's: no warning names them. */
-export const MADE = { '\u00a0made': true }
+const MADE = { '\u00a0made': true }
+/** The same, and that they are given anew where the scope was forgotten. */
+const PASSING = { ...MADE, '\u00a0passing': true }
 /** After a refusal the margin comes back at this share of the pace; the rest is for calls. */
 const RETURN = 0.5
 /** From the refusal on, what refills in this multiple of the wait that the server asked for is untouched. */
@@ -148,6 +150,7 @@ export class Budgets {
   readonly #kinds: readonly Kind[]
   readonly #typed: Partial<Record<Kind, number>> = {}
   readonly #budgets: Partial<Record<Kind, Budget>> = {}
+  readonly #scopes: Partial<Record<Kind, OwnScope>> = {}
   readonly #open = new Set<Call>()
   readonly #ratios = new Map<number, Ratio>()
   #isOpen: boolean
@@ -166,7 +169,7 @@ export class Budgets {
     this.#kinds = [...new Set([...rules.kinds, ...typed.map(([, kind]) => kind)])]
     this.#isOpen = this.isKnown = typed.length > 0
     for (const kind of this.#kinds)
-      this.#configure(kind, { delay: 0, concurrency: kind === 'requests' && !this.isKnown ? 1 : concurrency })
+      this.configure(kind, { delay: 0, concurrency: kind === 'requests' && !this.isKnown ? 1 : concurrency })
     for (const [key, kind, per] of typed) {
       this.#typed[kind] = limit[key]! / per
       this.#set(kind, limit[key]!, per, true)
@@ -182,12 +185,15 @@ export class Budgets {
     return `${this.#its.name}#${kind}`
   }
 
-  #configure(kind: Kind, options: ScopeOptions): void {
-    this.#its.throttle.scope(this.scope(kind)).configure({ ...MADE, ...options })
+  /** Changes settings of one of its scopes. */
+  configure(kind: Kind, changed: ScopeOptions): void {
+    this.#scopes[kind] ??= new OwnScope(this.#its.throttle, this.scope(kind))
+    this.#scopes[kind].configure(changed)
   }
 
   /** What a call takes of each scope, as far as one can know. */
   plan(asked: Asked): Plan {
+    for (const kind of this.#kinds) this.#scopes[kind]!.keep()
     const [ratio, doubt] = this.#ratioOf(asked)
     const input = Math.ceil(this.#estimate(asked) * ratio + asked.tokens)
     // What the estimate may be short of is reserved too, and comes back with the answer.
@@ -271,7 +277,7 @@ export class Budgets {
 
   /** An answer came: others need not wait for it to tell limits. */
   open(): void {
-    if (!this.#isOpen) this.#configure('requests', { concurrency: this.#its.concurrency })
+    if (!this.#isOpen) this.configure('requests', { concurrency: this.#its.concurrency })
     this.#isOpen = true
   }
 
@@ -428,7 +434,7 @@ export class Budgets {
     const quota = [rolling(burst, per), ...(isMinute ? [rolling(limit / 6, per / 6)] : [])]
     // A pace that is typed anew has all slots, unless they are, too.
     const slots = kind === 'requests' && !this.#isOpen ? 1 : concurrency
-    this.#configure(kind, {
+    this.configure(kind, {
       ...(isSliding ? { quota } : { rate: { limit: capacity, window: per, burst } }),
       concurrency: slots,
     })
@@ -457,6 +463,40 @@ export class Budgets {
     ratio.error = follow(ratio.error, off(ratio.value), ratio.count)
     ratio.value = follow(ratio.value, within(0.5, counted / estimate, 3), ratio.count++)
     this.#ratios.set(size, ratio)
+  }
+}
+
+/** A scope that the product configures by itself. */
+export class OwnScope {
+  readonly name: string
+  readonly #throttle: Throttle
+  #settings: ScopeOptions = {}
+  #handle = -1
+
+  constructor(throttle: Throttle, name: string) {
+    this.#throttle = throttle
+    this.name = name
+  }
+
+  /** Changes settings. Of a group's scopes only the writer knows which there are: there they stay. */
+  configure(changed: ScopeOptions): void {
+    const { desk, options } = this.#throttle
+    const { engine } = desk.driver
+    this.#settings = { ...this.#settings, ...changed }
+    // The engine sets a delay aside for a rate that comes later, and takes no two at once.
+    if (changed.rate !== undefined) delete this.#settings.delay
+    const isNew = engine.find(this.name) < 0
+    const isKept = engine.keepAlive(this.#handle)
+    this.#handle = desk.handles.of(this.name).handle
+    const marks = options.shared === undefined ? PASSING : MADE
+    engine.configure(this.#throttle.now(), this.#handle, { ...marks, ...(isKept ? changed : this.#settings) })
+    // No request waits for a new one, and to ask would let others of this call go.
+    if (!isNew) desk.driver.drain()
+  }
+
+  /** It stays until the request that is put together has it. Made anew where the engine has forgotten it. */
+  keep(): void {
+    if (!this.#throttle.desk.driver.engine.keepAlive(this.#handle)) this.configure({})
   }
 }
 

@@ -109,6 +109,31 @@ def test_a_refusal_that_no_wait_helps_comes_back_at_once(clock: FakeClock, url: 
     assert server.at == [0, 0]
 
 
+def test_pairs_of_key_and_model_beyond_max_scopes_are_forgotten(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autothrottle._managers.HELD_HANDLES", 50)
+    server = Server(clock, lambda: usage(1, 1))
+    throttle = ThreadThrottle(clock=clock, max_scopes=100, jitter=False, warnings=False)
+    transport = llm.transport(throttle, httpx.MockTransport(server), limits={"spent": {"rpm": 1}})
+    client = httpx.Client(transport=transport)
+
+    def call(model: str, key: str) -> None:
+        headers = {"authorization": f"Bearer {key}"}
+        assert client.post(CHAT, json=asking(model=model), headers=headers).status_code == 200
+
+    call("spent", "a")
+    for pair in range(300):
+        call(f"m-{pair % 10}", f"key {pair}")
+    assert len(throttle.stats().scopes) <= 110
+    # One that was forgotten goes on as before: at once, and not at the default of a request a second.
+    call("m-0", "key 0")
+    call("m-0", "key 0")
+    assert server.at[-1] == 0
+    call("spent", "a")
+    assert server.at[-1] >= 60, "its budget is spent for a minute"
+
+
 def test_anthropic_is_charged_what_was_written_and_openai_what_it_reserved(clock: FakeClock) -> None:
     for url, left in ((MESSAGES, 880), (CHAT, 500)):
         server = Server(clock, lambda: usage(100, 20))

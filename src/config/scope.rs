@@ -59,6 +59,8 @@ pub struct ScopeConfig {
     pub is_managed: bool,
     /// The product made it by itself, so no notice names its settings.
     pub is_made: bool,
+    /// The host makes it anew where it is forgotten.
+    pub is_passing: bool,
     /// It is a budget of a server's, or a route to one: it has no limit but what the server says.
     pub is_budget: bool,
     /// Budgets per window, complete.
@@ -133,6 +135,7 @@ impl Default for ScopeConfig {
             global: GLOBAL,
             is_managed: false,
             is_made: false,
+            is_passing: false,
             is_budget: false,
             quotas: Box::default(),
             quota: Vec::new(),
@@ -153,17 +156,20 @@ impl Default for AutoThrottle {
     }
 }
 
-/// The word by which a host says that it configures a scope by itself.
+/// The words by which a host says that it configures a scope by itself; and that it will again, so that the
+/// scope may be forgotten.
 const MADE: &str = "\u{a0}made";
+const PASSING: &str = "\u{a0}passing";
 
 impl ScopeConfig {
     /// This configuration with a few settings changed, as `scope(name).configure(partial)` does it.
     pub fn changed(&self, partial: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
         let mut fields = Fields::of(partial, String::new(), Section::Scope, &mut problems);
-        let is_made = fields.mark(MADE);
+        let (is_made, is_passing) = (fields.mark(MADE), fields.mark(PASSING));
         let mut config = self.with(fields);
         config.is_made |= is_made;
+        config.is_passing |= is_passing;
         config.check_delay("delay", &mut problems);
         if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
     }

@@ -25,7 +25,7 @@ use crate::{
     observe::{BudgetStats, Notice, Settled, Several},
     policy::quota::Cost,
     queue::{NONE, Scopes, Stage},
-    scope::registry::Role,
+    scope::{family::Family, registry::Role},
     snapshot::Known,
     time::{Instant, Span},
 };
@@ -35,8 +35,6 @@ use crate::{
 const INSIDE: &str = "\u{a0}";
 /// The first letter of a budget's name; that of a route is its method's.
 const BUDGET: u8 = b'#';
-/// Of a host with more budgets that count, what else it names is for all.
-const MOST_BUDGETS: usize = 1000;
 /// Routes beyond these find their budgets by their own answers alone.
 const MOST_OPEN: usize = 500;
 /// Whom an answer is for, where its scope has several budgets.
@@ -150,12 +148,12 @@ impl Engine {
         let name = self.registry[route].name.clone();
         let text = split(&name).map_or("", |(_, text)| text);
         let now = self.now;
-        let open = self.registry[scope].family.as_deref_mut().map(|family| {
-            family.learn(&route::pattern(text), &route::family(text), named);
+        let open = self.registry[scope].family.as_deref_mut().and_then(|family| {
             if is_new && !is_good {
                 family.vain = now + PATIENCE;
             }
-            core::mem::take(&mut family.open)
+            let is_news = family.learn(&route::pattern(text), &route::family(text), named);
+            is_news.then(|| core::mem::take(&mut family.open))
         });
         for id in open.into_iter().flatten() {
             self.resolve(scope, id);
@@ -204,7 +202,7 @@ impl Engine {
         }
         self.tell_always(index, &settled);
         self.refresh(index);
-        let Role::Budget(of) = self.registry[index].role else { return };
+        let Role::Budget(of, _) = self.registry[index].role else { return };
         let Some(scope) = self.known(of) else { return };
         if self.registry[scope].family.as_ref().is_some_and(|family| family.explorers > 0) {
             self.refresh_inside(scope);
@@ -226,32 +224,42 @@ impl Engine {
         let is_budget = inner.as_bytes().first() == Some(&BUDGET);
         let config = &self.registry[of.0.index].scope.config;
         let config = Arc::new(config.budget());
-        Some((if is_budget { Role::Budget(of) } else { Role::Route(of, None) }, config))
+        Some((if is_budget { Role::Budget(of, [NONE; 2]) } else { Role::Route(of, None) }, config))
     }
 
     /// A scope was made: a budget is one of its server's from here on, and a route is to be learned.
     pub(super) fn enrol(&mut self, id: ScopeId) {
-        let (of, is_budget) = match self.registry[id.0.index].role {
+        let index = id.0.index;
+        let (of, is_budget) = match self.registry[index].role {
             Role::Plain => return,
             Role::Route(of, _) => (of, false),
-            Role::Budget(of) => (of, true),
+            Role::Budget(of, _) => (of, true),
         };
         let Some(scope) = self.known(of) else { return };
-        let mut family = self.registry[scope].family.take().unwrap_or_default();
-        let list = if is_budget { &mut family.budgets } else { &mut family.open };
-        list.retain(|&other| self.registry.knows(other));
-        if is_budget && list.len() >= MOST_BUDGETS {
-            let now = self.now;
-            list.retain(|&other| !self.registry.drop_free(other, &self.config, now));
+        let family = self.registry[scope].family.get_or_insert_default();
+        let was_split = family.is_split;
+        if is_budget {
+            family.is_split = true;
+            self.registry.enlist(index, of);
+        } else {
+            // Those that are known by now make room.
+            if family.open.len() >= MOST_OPEN {
+                let mut open = core::mem::take(&mut family.open);
+                open.retain(|&id| self.known(id).is_some_and(|route| self.leads(route).is_none()));
+                self.family(scope).open = open;
+            }
+            let family = self.family(scope);
+            if family.open.len() < MOST_OPEN {
+                family.open.push(id);
+            }
         }
-        if is_budget || list.len() < MOST_OPEN {
-            list.push(id);
-        }
-        let is_new = is_budget && !core::mem::replace(&mut family.is_split, true);
-        self.registry[scope].family = Some(family);
-        if is_new {
+        if is_budget && !was_split {
             self.split(scope);
         }
+    }
+
+    fn family(&mut self, scope: u32) -> &mut Family {
+        self.registry[scope].family.get_or_insert_default()
     }
 
     /// A scope goes on with routes that were learned.
@@ -267,12 +275,10 @@ impl Engine {
         }
     }
 
-    /// The budgets of a scope, for people; `None` where its server has one, as most have.
+    /// The budgets of a scope by their names, for people; `None` where its server has one, as most have.
     pub(super) fn budget_stats(&self, now: Instant, scope: u32) -> Option<Vec<(String, BudgetStats)>> {
-        let family = self.registry[scope].family.as_ref()?;
         let mut stats = Vec::new();
-        for &budget in &family.budgets {
-            let Some(index) = self.known(budget) else { continue };
+        for index in self.registry.budgets(scope) {
             let entry = &self.registry[index];
             let name = split(&entry.name).and_then(|(_, name)| name.get(1..)).unwrap_or_default();
             let budget = BudgetStats {
@@ -281,7 +287,8 @@ impl Engine {
                 quota_left: entry.scope.quota_left(now).map(Cost::units),
                 recovers_at: entry.scope.recovers(now).map(|at| (at - self.epoch_offset).millis()),
             };
-            stats.push((name.into(), budget));
+            let place = stats.partition_point(|(before, _): &(String, _)| **before < *name);
+            stats.insert(place, (name.into(), budget));
         }
         Some(stats).filter(|stats| !stats.is_empty())
     }
@@ -289,7 +296,8 @@ impl Engine {
     /// Why the first request waits that waits for a budget of this scope.
     pub(super) fn reason_inside(&self, scope: u32) -> Option<Reason> {
         let family = self.registry[scope].family.as_ref()?;
-        let mut inner = family.budgets.iter().chain(&family.open).filter_map(|&id| self.known(id));
+        let open = family.open.iter().filter_map(|&id| self.known(id));
+        let mut inner = self.registry.budgets(scope).chain(open);
         inner.find_map(|index| self.heads(index).bound())
     }
 
@@ -317,11 +325,12 @@ impl Engine {
             }
         }
         let known = self.registry.find(&full);
-        let family = self.registry[scope].family.as_deref();
-        if known.is_none() && family.is_some_and(|family| family.budgets.len() > MOST_BUDGETS) {
+        if known.is_none() && !self.registry.make_room_inside(scope, &self.config, self.now) {
             return None;
         }
-        Some(self.intern(&full))
+        let id = self.intern(&full);
+        self.registry.touch(id.0.index, self.registry.id(scope));
+        Some(id)
     }
 
     /// A route leads to these budgets from here on, and so does what waits of it; one that names none leads

@@ -156,9 +156,7 @@ impl Engine {
         let mut all = Vec::with_capacity(scopes.len());
         for index in scopes.iter().filter_map(|&id| self.known(id)) {
             all.push(index);
-            if let Some(family) = &self.registry[index].family {
-                all.extend(family.budgets.iter().filter_map(|&id| self.known(id)));
-            }
+            all.extend(self.registry.budgets(index));
         }
         Snapshot { wall_ms, scopes: self.learned(now, all) }
     }

@@ -30,35 +30,36 @@ impl Engine {
     pub(super) fn verdict(&self, now: Instant, scope: u32, cost: Cost, is_alone: bool) -> Verdict {
         let entry = &self.registry[scope];
         match entry.role {
-            Role::Plain if is_alone && self.has_budgets => self.verdict_alone(now, entry, cost),
+            Role::Plain if is_alone && self.has_budgets => self.verdict_alone(now, scope, cost),
             Role::Plain => entry.scope.verdict(now, cost),
             _ => self.verdict_inside(now, entry, cost),
         }
     }
 
     #[cold]
-    fn verdict_alone(&self, now: Instant, entry: &Entry, cost: Cost) -> Verdict {
-        let verdict = entry.scope.verdict(now, cost);
-        let Some(family) = entry.family.as_deref().filter(|family| family.is_split) else { return verdict };
-        let used_up = family.budgets.iter().filter_map(|&budget| {
-            self.registry[self.known(budget)?].scope.told_next(now, cost) // 4
-        });
+    fn verdict_alone(&self, now: Instant, scope: u32, cost: Cost) -> Verdict {
+        let verdict = self.registry[scope].scope.verdict(now, cost);
+        if !self.is_split(scope) {
+            return verdict;
+        }
+        let budgets = self.registry.budgets(scope);
+        let used_up = budgets.filter_map(|budget| self.registry[budget].scope.told_next(now, cost)); // 4
         verdict.and_not_before(now, used_up.max(), Reason::Quota)
     }
 
     #[cold]
     fn verdict_inside(&self, now: Instant, entry: &Entry, cost: Cost) -> Verdict {
         let (of, verdict) = match entry.role {
-            Role::Budget(of) => (of, entry.scope.verdict(now, cost)),
+            Role::Budget(of, _) => (of, entry.scope.verdict(now, cost)),
             Role::Route(of, None) if entry.scope.slots.in_flight() == 0 => (of, Verdict::Go),
             Role::Route(_, None) => return Verdict::Blocked(Reason::Concurrency),
             // Else its budgets speak for it.
             _ => return Verdict::not_before(now, entry.scope.hold_until(now), Reason::Hold),
         };
-        let family = self.known(of).and_then(|scope| self.registry[scope].family.as_deref());
-        let Some(family) = family.filter(|_| cost > Cost::ZERO) else { return verdict };
-        let budgets = || family.budgets.iter().filter_map(|&budget| self.known(budget));
-        let is_open = !matches!(entry.role, Role::Budget(_)) && verdict == Verdict::Go;
+        let Some(scope) = self.known(of).filter(|_| cost > Cost::ZERO) else { return verdict };
+        let Some(family) = self.registry[scope].family.as_deref() else { return verdict };
+        let budgets = || self.registry.budgets(scope);
+        let is_open = !matches!(entry.role, Role::Budget(..)) && verdict == Verdict::Go;
         if is_open && (family.unknown > 0 || now < family.vain) {
             let used_up = budgets().filter_map(|budget| self.registry[budget].scope.told_next(now, cost));
             match used_up.max() {
@@ -75,7 +76,7 @@ impl Engine {
             Verdict::Blocked(reason) => Verdict::NotBefore(until, reason),
         };
         let unknown = family.unknown;
-        if matches!(entry.role, Role::Budget(_)) {
+        if matches!(entry.role, Role::Budget(..)) {
             let verdict = entry.scope.verdict(now, cost.plus(Cost::whole(unknown)));
             if verdict != Verdict::Go || !is_patient {
                 return verdict;
@@ -111,7 +112,7 @@ impl Engine {
     }
 
     fn count_unknown_of(&mut self, scope: u32, scopes: &[u32], leaves: bool) {
-        if scopes.iter().any(|&other| matches!(self.registry[other].role, Role::Budget(_))) {
+        if scopes.iter().any(|&other| matches!(self.registry[other].role, Role::Budget(..))) {
             return;
         }
         let Some(family) = &mut self.registry[scope].family else { return };
@@ -156,14 +157,21 @@ impl Engine {
 
     /// Less is kept back, or more is there.
     pub(super) fn refresh_inside(&mut self, scope: u32) {
+        for index in self.registry.budgets(scope).collect::<Vec<_>>() {
+            self.refresh_waiting(index);
+        }
         for place in 0_usize.. {
-            let Some(family) = &self.registry[scope].family else { return };
-            let more = place.checked_sub(family.budgets.len()).filter(|_| family.explorers > 0);
-            let open = more.and_then(|place| family.open.get(place));
-            let Some(&id) = family.budgets.get(place).or(open) else { return };
-            if let Some(index) = self.known(id).filter(|&index| !self.registry[index].waiters.is_quiet()) {
-                self.refresh(index);
+            let Some(family) = self.registry[scope].family.as_deref() else { return };
+            let Some(&id) = family.open.get(place).filter(|_| family.explorers > 0) else { return };
+            if let Some(index) = self.known(id) {
+                self.refresh_waiting(index);
             }
+        }
+    }
+
+    fn refresh_waiting(&mut self, index: u32) {
+        if !self.registry[index].waiters.is_quiet() {
+            self.refresh(index);
         }
     }
 }

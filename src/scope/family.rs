@@ -10,14 +10,29 @@
 //! Slugs are routes without end. What its family says of a route is not kept, and of a server no more than
 //! [`MOST`] routes are.
 
-use crate::{decision::ScopeId, snapshot::Known, time::Instant};
+use crate::{decision::ScopeId, queue::NONE, snapshot::Known, time::Instant};
 
 /// Routes and families of one server that are kept.
 const MOST: usize = 512;
+/// Budgets of one server that are kept.
+pub(crate) const MOST_BUDGETS: usize = 1000;
 /// A family whose routes differ.
 const MIXED: u8 = u8::MAX;
 /// This many routes make a family.
 const AGREED: u8 = 3;
+
+/// The ends of a list of scopes, the least recently used first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub least: u32,
+    pub latest: u32,
+}
+
+impl Default for Ends {
+    fn default() -> Self {
+        Self { least: NONE, latest: NONE }
+    }
+}
 
 /// What is known of a server's budgets.
 #[derive(Clone, Debug, Default)]
@@ -28,8 +43,9 @@ pub(crate) struct Family {
     first: Box<[String]>,
     /// By key, sorted.
     routes: Vec<Known>,
-    /// Those that the engine may still know.
-    pub budgets: Vec<ScopeId>,
+    /// The ends of the list of its budgets, least recently named first (`registry`); and how many there are.
+    pub budgets: Ends,
+    pub many: usize,
     /// Routes whose budgets are not known; some of them may be by now.
     pub open: Vec<ScopeId>,
     /// Requests in flight that spend from a budget that is not known yet.
@@ -57,21 +73,21 @@ impl Family {
         self.find(pattern).or_else(family).map(|known| &known.budgets[..])
     }
 
-    /// A route's answer named budgets.
-    pub fn learn(&mut self, pattern: &str, family: &str, names: &[String]) {
+    /// A route's answer named budgets. Whether that tells those of another route.
+    pub fn learn(&mut self, pattern: &str, family: &str, names: &[String]) -> bool {
         let is_known = self.find(family).is_some_and(|known| is_agreed(known) && known.budgets == names);
-        if !is_known {
-            let route = self.entry(pattern);
-            if let Some(route) = route {
-                (route.budgets, route.routes) = (names.into(), 1);
-            }
+        let mut is_news = false;
+        if !is_known && let Some(route) = self.entry(pattern) {
+            is_news = route.routes == 0 || route.budgets != names;
+            (route.budgets, route.routes) = (names.into(), 1);
         }
-        let Some(family) = self.entry(family) else { return };
+        let Some(family) = self.entry(family) else { return is_news };
         if family.routes > 0 && family.budgets != names {
             family.routes = MIXED;
         } else if family.routes < MIXED - 1 {
             (family.budgets, family.routes) = (names.into(), family.routes + 1);
         }
+        is_news || family.routes == AGREED
     }
 
     /// What is worth remembering.

@@ -6,7 +6,7 @@
 use super::{Scope, new_quotas};
 use crate::{
     policies::Memory,
-    policy::{Policy, backoff, delay, denied, quota, rampup, server, slots, stall},
+    policy::{Policy, backoff, delay, denied, quota, quota::Cost, rampup, server, slots, stall},
     snapshot::{BackedOff, Learned, Left, Spent},
     time::{Instant, Span},
 };
@@ -139,12 +139,15 @@ impl Scope {
 
     /// Whether it may be forgotten although it learned something: it has no hold and owes no wait.
     pub fn is_free(&self, now: Instant) -> bool {
+        self.is_passable(now) && self.server.as_ref().is_none_or(|server| server.quota.is_over(now))
+    }
+
+    /// Whether a request could leave now: the same, but that some of what the server said may be left.
+    pub fn is_passable(&self, now: Instant) -> bool {
         !self.paused
-            && self.hold_until(now).is_none()
+            && self.told_next(now, Cost::ONE).is_none()
             && self.server.as_ref().is_none_or(|server| {
-                server.backoff.at(&self.config.backoff, now, self.base()).is_over()
-                    && self.law_step() == 0
-                    && server.quota.is_over(now)
+                server.backoff.at(&self.config.backoff, now, self.base()).is_over() && self.law_step() == 0
             })
             && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)
             && self.slots.is_new(now, self.slot_delay())

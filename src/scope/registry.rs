@@ -2,12 +2,18 @@
 //!
 //! A crawl sees a million hosts once. Scopes without a waiting request or one in flight stand in a list,
 //! least recently used first. A new name lets the first of them go if they look like new, and beyond
-//! `maxScopes` also if they learned something. A scope stays if it holds, is paused, was configured at run
-//! time, has used quota, or if a program keeps its handle.
+//! `maxScopes` also if they learned something. A scope stays if it holds, is paused, has used quota, or if a
+//! program keeps its handle. So does one that was configured at run time, unless its host makes it anew.
+//!
+//! A server may name budgets without end. Those of one stand in a list of their own, least recently named
+//! first; beyond [`MOST_BUDGETS`] the first of them goes that is not used up.
 
 use std::sync::Arc;
 
-use super::{Scope, family::Family};
+use super::{
+    Scope,
+    family::{Ends, Family, MOST_BUDGETS},
+};
 use crate::{
     config::{Config, ScopeConfig},
     decision::{Reason, ScopeId},
@@ -25,8 +31,8 @@ pub(crate) enum Role {
     Plain,
     /// The requests of this scope to one route, and the budgets that they spend from, once those are known.
     Route(ScopeId, Option<Box<[ScopeId]>>),
-    /// A budget of this scope's server.
-    Budget(ScopeId),
+    /// A budget of this scope's server, and its neighbours among those.
+    Budget(ScopeId, [u32; 2]),
 }
 
 /// A scope with its name and the requests that wait for it.
@@ -54,19 +60,6 @@ pub(crate) struct Entry {
     pub family: Option<Box<Family>>,
 }
 
-/// The ends of a list of idle scopes.
-#[derive(Clone, Copy, Debug)]
-struct Idle {
-    least: u32,
-    latest: u32,
-}
-
-impl Default for Idle {
-    fn default() -> Self {
-        Self { least: NONE, latest: NONE }
-    }
-}
-
 /// All scopes that the engine knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
@@ -74,8 +67,8 @@ pub(crate) struct Registry {
     by_name: SortedIndex,
     turn: u32,
     /// Idle for minutes; and the others, used later than any of those.
-    asleep: Idle,
-    awake: Idle,
+    asleep: Ends,
+    awake: Ends,
 }
 
 impl Entry {
@@ -96,13 +89,13 @@ impl Entry {
 
     /// Whether the program keeps its handle, or configured it at run time.
     fn is_kept(&self, config: &Config) -> bool {
-        let is_plain = matches!(self.role, Role::Plain);
-        self.pins > 0 || is_plain && !Arc::ptr_eq(&self.scope.config, config.scope(&self.name))
+        let is_theirs = matches!(self.role, Role::Plain) && !self.scope.config.is_passing;
+        self.pins > 0 || is_theirs && !Arc::ptr_eq(&self.scope.config, config.scope(&self.name))
     }
 
-    /// Whether the scope is as good as new.
+    /// Whether the scope is as good as one that is made of its name alone.
     fn is_new(&self, now: Instant) -> bool {
-        self.family.is_none() && self.scope.is_new(now)
+        self.family.is_none() && !self.scope.config.is_passing && self.scope.is_new(now)
     }
 
     /// What was last told of the scope, if it is watched.
@@ -116,6 +109,9 @@ impl Entry {
 
 /// How many idle scopes a new name looks at: two leave for one that comes, so a backlog shrinks.
 const LOOKS: usize = 2;
+/// The same of budgets. Those that hold are many where a server has many, and without room for its budget an
+/// answer is for all of the server.
+const LOOKS_AT_BUDGETS: usize = 8;
 
 impl Registry {
     /// The handle of `name`, which is new.
@@ -212,7 +208,7 @@ impl Registry {
         }
     }
 
-    fn list(&mut self, is_asleep: bool) -> &mut Idle {
+    fn list(&mut self, is_asleep: bool) -> &mut Ends {
         if is_asleep { &mut self.asleep } else { &mut self.awake }
     }
 
@@ -274,21 +270,87 @@ impl Registry {
     /// Whether it owes no wait, and no budget of its server does.
     fn is_free(&self, index: u32, now: Instant) -> bool {
         let entry = &self[index];
-        let holds = |&budget: &ScopeId| self.get(budget).is_some_and(|of| !of.scope.is_free(now));
-        entry.scope.is_free(now)
-            && !entry.family.as_ref().is_some_and(|family| family.budgets.iter().any(holds))
+        entry.scope.is_free(now) && self.budgets(index).all(|budget| self.entries[budget].scope.is_free(now))
     }
 
-    /// Forgets a scope that is idle and owes no wait. Whether it is gone.
-    pub fn drop_free(&mut self, id: ScopeId, config: &Config, now: Instant) -> bool {
-        let Some(entry) = self.get(id) else { return true };
-        let index = id.0.index;
-        let may_go = entry.idle.is_some() && entry.scope.is_free(now) && !self.is_kept(index, config);
-        if may_go {
-            self.mark_used(index);
-            self.forget(index);
+    /// The budgets of a scope, least recently named first.
+    pub fn budgets(&self, scope: u32) -> impl Iterator<Item = u32> {
+        let first = self[scope].family.as_ref().map(|family| family.budgets.least);
+        let known = |index: u32| (index != NONE).then_some(index);
+        core::iter::successors(first.and_then(known), move |&index| known(self.near(index)[1]))
+    }
+
+    /// Puts a budget that is in no list at the end of that of its scope.
+    pub fn enlist(&mut self, index: u32, of: ScopeId) {
+        let Some(family) = self.family_of(of) else { return };
+        family.many += 1;
+        let before = core::mem::replace(&mut family.budgets.latest, index);
+        if before == NONE {
+            family.budgets.least = index;
+        } else {
+            self.link_budget(before, 1, index);
         }
-        may_go
+        self[index].role = Role::Budget(of, [before, NONE]);
+    }
+
+    /// Takes a budget out of the list of its scope, if the engine still knows that.
+    fn delist(&mut self, index: u32) {
+        let Role::Budget(of, [before, after]) = self[index].role else { return };
+        let Some(family) = self.family_of(of) else { return };
+        family.many -= 1;
+        if before == NONE {
+            family.budgets.least = after;
+        }
+        if after == NONE {
+            family.budgets.latest = before;
+        }
+        self.link_budget(before, 1, after);
+        self.link_budget(after, 0, before);
+    }
+
+    /// A budget of this scope was named: it is the most recently used one.
+    pub fn touch(&mut self, index: u32, of: ScopeId) {
+        self.delist(index);
+        self.enlist(index, of);
+    }
+
+    /// Whether there is room for one more budget of a scope. The least recently named ones go for it, but for
+    /// those that are used up.
+    pub fn make_room_inside(&mut self, scope: u32, config: &Config, now: Instant) -> bool {
+        for _ in 0..LOOKS_AT_BUDGETS {
+            let Some(family) = &self[scope].family else { break };
+            let index = family.budgets.least;
+            if family.many < MOST_BUDGETS {
+                break;
+            }
+            let entry = &self[index];
+            if entry.idle.is_some() && entry.scope.is_passable(now) && !self.is_kept(index, config) {
+                self.mark_used(index);
+                self.forget(index);
+            } else {
+                self.touch(index, self.id(scope));
+            }
+        }
+        self[scope].family.as_ref().is_none_or(|family| family.many < MOST_BUDGETS)
+    }
+
+    fn family_of(&mut self, of: ScopeId) -> Option<&mut Family> {
+        self.knows(of).then(|| self[of.0.index].family.as_deref_mut())?
+    }
+
+    fn near(&self, index: u32) -> [u32; 2] {
+        match self[index].role {
+            Role::Budget(_, near) => near,
+            _ => [NONE; 2],
+        }
+    }
+
+    fn link_budget(&mut self, index: u32, end: usize, neighbour: u32) {
+        if index != NONE
+            && let Role::Budget(_, near) = &mut self[index].role
+        {
+            near[end] = neighbour;
+        }
     }
 
     /// Whether the program needs this very scope, or configured it at run time.
@@ -298,6 +360,15 @@ impl Registry {
     }
 
     fn forget(&mut self, index: u32) {
+        // What is inside goes with it.
+        for budget in self.budgets(index).collect::<Vec<_>>() {
+            let entry = &self[budget];
+            if entry.idle.is_some() && entry.pins == 0 && entry.turn != self.turn {
+                self.mark_used(budget);
+                self.forget(budget);
+            }
+        }
+        self.delist(index);
         let name = &*self.entries[index].name;
         self.by_name.remove(&|other| (*self.entries[other].name).cmp(name));
         self.entries.remove(index);

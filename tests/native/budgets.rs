@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use std::collections::BTreeMap;
 
+use allocation_counter::measure;
 use autothrottle::{
     Boundary, Value,
     boundary::{Outcome, Settled},
@@ -232,7 +233,7 @@ fn one_policy_is_the_hosts() {
     rig.answer(61_030.0, "/a", 200.0, A);
     rig.answer(61_030.0, "/b", 200.0, B);
     assert_eq!(rig.ask(61_040.0, &["/a", "/b", "/b"]), ["/b", "/b"]);
-    assert_eq!(rig.budgets(61_040.0), [("b".into(), Some(7.0)), ("a".into(), Some(0.0))]);
+    assert_eq!(rig.budgets(61_040.0), [("a".into(), Some(0.0)), ("b".into(), Some(7.0))]);
     let names: Vec<_> = rig.boundary.stats_at(61_040.0).scopes.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["api.example"], "budgets are inside");
 }
@@ -528,19 +529,56 @@ fn what_holds_is_not_forgotten_beyond_the_most_scopes() {
     assert!(rig.ask(5000.0, &["/search/a"; 10]).is_empty());
 }
 
-/// A host that names budgets without end.
+/// A host that names budgets without end: those that it named last are kept, and those that are used up.
 #[test]
 fn budgets_without_end_are_bounded() {
     let mut rig = Rig::new();
-    for n in 0..4000 {
+    let name = |rig: &mut Rig, n: u32, name: &str, left: u32| {
         let (now, path) = (f64::from(n) * 10.0, format!("/word{}/list", n % 7));
+        assert_eq!(rig.ask(now, &[&path]).len(), 1, "{n}");
+        let name = format!("x-ratelimit-resource: {name}\n");
+        let lines = format!("{name}x-ratelimit-remaining: {left}\nx-ratelimit-reset: 7200\n");
+        rig.answer(now + 5.0, &path, 200.0, &lines);
+    };
+    let spent = "x-ratelimit-resource: spent\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 7200\n";
+    rig.ask(0.0, &["/spent"]);
+    rig.answer(1.0, "/spent", 200.0, spent);
+    let mut bytes = 0;
+    for n in 1..100_000 {
+        let each = if n % 500 == 0 { "favourite".into() } else { format!("r{n}") };
+        let more = measure(|| name(&mut rig, n, &each, 9)).bytes_current;
+        bytes += if n > 5000 { more } else { 0 };
+    }
+    assert!(rig.boundary.scopes() < 1100.0, "{}", rig.boundary.scopes());
+    assert!(bytes.abs() < 10_000, "{bytes} bytes more after 95,000 names");
+    let budgets = rig.budgets(1_000_000.0);
+    assert_eq!(budgets.len(), 1000);
+    let left = |name: &str| budgets.iter().find(|(known, _)| known == name).map(|(_, left)| *left);
+    assert_eq!(left("spent"), Some(Some(0.0)), "it holds");
+    assert_eq!(left("favourite"), Some(Some(8.0)), "named every five seconds");
+    for n in 99_100..100_000 {
+        assert!(n % 500 == 0 || left(&format!("r{n}")).is_some(), "r{n}");
+    }
+    assert!(rig.ask(1_000_000.0, &["/spent"]).is_empty());
+}
+
+/// Of a host with more used-up budgets than are kept, none is forgotten: what else it says is for all.
+#[test]
+fn a_budget_that_is_used_up_is_never_forgotten() {
+    let mut rig = Rig::new();
+    let mut held = Vec::new();
+    for n in 0..3000 {
+        let letter = |place: u32| char::from(b'a' + (n / 26_u32.pow(place) % 26) as u8);
+        let (now, path) = (f64::from(n) * 10.0, format!("/{}{}{}", letter(0), letter(1), letter(2)));
         if rig.ask(now, &[&path]).is_empty() {
             break;
         }
         let name = format!("x-ratelimit-resource: r{n}\n");
-        let lines = format!("{name}x-ratelimit-remaining: 9\nx-ratelimit-reset: 3600\n");
+        let lines = format!("{name}x-ratelimit-remaining: 0\nx-ratelimit-reset: 7200\n");
         rig.answer(now + 5.0, &path, 200.0, &lines);
+        held.push(path);
     }
-    assert!(rig.budgets(40_000.0).len() <= 1001, "{}", rig.budgets(40_000.0).len());
-    assert!(rig.boundary.scopes() < 1100.0);
+    assert_eq!(rig.budgets(40_000.0).len(), 1000);
+    let paths: Vec<&str> = held.iter().map(|path| &**path).collect();
+    assert!(rig.ask(50_000.0, &paths).is_empty(), "each of them is used up, or the host is");
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod baselines;
+mod beside;
 mod boundary;
 mod budgets;
 mod config;

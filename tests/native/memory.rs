@@ -95,6 +95,35 @@ fn scopes_of_a_request_that_is_being_put_together_stay() {
     assert!(engine.scopes() <= 12, "{}", engine.scopes());
 }
 
+#[test]
+fn what_a_host_configures_by_itself_is_forgotten_beyond_the_bound_unless_it_holds() {
+    let mut engine = engine(r#"{ "maxScopes": 100, "defaults": { "slotDelay": 0 } }"#);
+    let now = Instant::default();
+    let mut make = |name: &str, is_spent: bool| {
+        let scope = engine.intern(name);
+        let own = json("{ \"delay\": 0, \"quota\": 1, \"\u{a0}passing\": true }");
+        engine.configure(now, scope, own).unwrap();
+        if is_spent {
+            engine.submit(now, Request::new(&[scope])).unwrap();
+        }
+        if let Decision::Send(ticket) = engine.poll(now) {
+            engine.settle(now, ticket, &Feedback::response(200));
+        }
+        (scope, engine.scopes())
+    };
+    let (spent, _) = make("spent", true);
+    let (first, _) = make("first", false);
+    for model in 0..90 {
+        make(&format!("m{model}"), false);
+    }
+    assert_eq!(make("below the bound", false).1, 93, "none goes because it looks like new");
+    for model in 0..1000 {
+        assert!(make(&format!("n{model}"), false).1 <= 101);
+    }
+    assert!(engine.knows(spent), "its quota is used up");
+    assert!(!engine.knows(first));
+}
+
 /// A delay, a slot that rests and a rate are owed as well, with and without other scopes that want room.
 #[test]
 fn a_scope_whose_gap_is_not_over_is_never_forgotten() {

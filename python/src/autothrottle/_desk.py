@@ -458,13 +458,19 @@ class Desk(Draining):
             raise ConfigError(made.problems)
         if is_ours:
             made.engine["\u00a0made"] = True
+            # Of a group's scopes only the writer knows which there are: there they stay.
+            if self.following is None:
+                made.engine["\u00a0passing"] = True
         for key, note in made.notes:
             self.warn("suspicious-unit", note, name, f"{key} of {name}")
+        is_known = self.engine.find(name) is not None
         try:
             self.engine.configure(self.clock.now(), self.handle(name), made.engine)
         except ConfigError as error:
             raise made.translate(error) from None
-        self.drain()
+        # No request waits for a new one, and to ask would let others of the same call go.
+        if is_known or not is_ours:
+            self.drain()
 
     def warn(self, code: str, message: str, scope: str | None = None, key: str | None = None) -> None:
         """Tells a warning, each once."""

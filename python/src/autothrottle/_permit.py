@@ -145,7 +145,8 @@ class Charge:
         before = self._costs
         for name, cost in costs.items():
             charged = before[name]
-            if cost != charged:
+            # A scope that the engine has forgotten owes no wait.
+            if cost != charged and desk.engine.find(name) is not None:
                 desk.engine.adjust(now, desk.handle(name), self.sent, charged, cost)
         self._corrected = {**before, **costs}
 

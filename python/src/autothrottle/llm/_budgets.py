@@ -137,6 +137,32 @@ def _size_of(asked: Asked) -> int:
     return math.floor(math.log2(asked.size + 1) / 2)
 
 
+class OwnScope:
+    """A scope that the product configures by itself. Callers hold the throttle's lock."""
+
+    def __init__(self, throttle: BaseThrottle, name: str) -> None:
+        self._desk, self._name = throttle._desk, name
+        self._settings: dict[str, Any] = {}
+        self._handle: int | None = None
+
+    def configure(self, **changed: Any) -> None:
+        """Changes settings."""
+        self._settings |= changed
+        if "rate" in changed:
+            # The engine sets a delay aside for a rate that comes later, and takes no two at once.
+            self._settings.pop("delay", None)
+        self._desk.configure(self._name, changed if self._is_kept() else self._settings, is_ours=True)
+        self._handle = self._desk.handle(self._name)
+
+    def keep(self) -> None:
+        """It stays until the request that is put together has it. One that is forgotten is made anew."""
+        if not self._is_kept():
+            self.configure()
+
+    def _is_kept(self) -> bool:
+        return self._handle is not None and self._desk.engine.keep_alive(self._handle)
+
+
 @dataclass(frozen=True)
 class BudgetOptions:
     """How budgets are kept."""
@@ -170,6 +196,7 @@ class Budgets:
         """Whether limits are known: typed, or told by an answer."""
         self._is_open = self.is_known
         self._budgets: dict[Kind, _Budget] = {}
+        self._scopes: dict[Kind, OwnScope] = {}
         self._calls: dict[Call, None] = {}
         self._ratios: dict[int, _Ratio] = {}
         self._output, self._outputs, self._speed = _USUAL_OUTPUT, 0, _USUAL_SPEED
@@ -190,11 +217,15 @@ class Budgets:
         """Its name."""
         return f"{self._name}#{kind}"
 
-    def _configure(self, kind: Kind, **settings: Any) -> None:
-        self._throttle._desk.configure(self.scope(kind), settings, is_ours=True)
+    def _configure(self, kind: Kind, **changed: Any) -> None:
+        if kind not in self._scopes:
+            self._scopes[kind] = OwnScope(self._throttle, self.scope(kind))
+        self._scopes[kind].configure(**changed)
 
     def plan(self, asked: Asked) -> Plan:
         """What a call takes of each scope, as far as one can know."""
+        for kind in self._kinds:
+            self._scopes[kind].keep()
         ratio, doubt = self._ratio_of(asked)
         taken = math.ceil(self._estimate(asked) * ratio + asked.tokens)
         # What the estimate may be short of is reserved too, and comes back with the answer.

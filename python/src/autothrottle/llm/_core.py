@@ -26,7 +26,7 @@ from .._permit import Permit
 from .._requests import current_options, wait_of
 from ..errors import ConfigError, Problem, RetryAfterTooLongError, ThrottleError
 from ._answer import DAY, Body, Refusal, refusal_of, told_by
-from ._budgets import NUMBERS, BudgetOptions, Budgets, Call
+from ._budgets import NUMBERS, BudgetOptions, Budgets, Call, OwnScope
 from ._request import VENDORS, Asked, asked_of
 
 # Refused before it was run, so it may be sent again whatever it was.
@@ -79,7 +79,7 @@ class Core:
             for pattern, limit in (options.get("limits") or {}).items()
         ]
         self._families: dict[str, Budgets] = {}
-        self._prepared: set[str] = set()
+        self._prepared: dict[str, OwnScope] = {}
 
     async def call(self, what: Exchange) -> tuple[Any, bytes | None]:
         """The attempts of one call: its answer, and what it says where that is the last refusal."""
@@ -260,8 +260,9 @@ class Core:
         family = options.get("family")
         named = family_of(asked.model, asked.vendor) if family is None else family(asked.model)
         name = f"{account}/{named}"
-        known = self._families.get(name)
+        known = self._families.pop(name, None)
         if known is not None:
+            self._families[name] = known  # It is the one that was used last.
             return known
         fits = (asked.model, named)
         fit = (limit for pattern, limit in self._limits if any(map(pattern.fullmatch, fits)))
@@ -274,21 +275,21 @@ class Core:
             concurrency=self._concurrency,
         )
         if len(self._families) >= _MOST:
-            self._families.clear()
+            del self._families[next(iter(self._families))]
         self._families[name] = Budgets(self._throttle, name, rules, limit, made)
         return self._families[name]
 
     def _prepare(self, scope: str) -> None:
         """The models pace, and their host bears as many calls as all scopes."""
         if scope in self._prepared:
+            self._prepared[scope].keep()
             return
         if len(self._prepared) >= _MOST:
             self._prepared.clear()
-        self._prepared.add(scope)
+        own = self._prepared[scope] = OwnScope(self._throttle, scope)
         # An overloaded server wants a pause, not a pace of a request a second.
         backoff = {"min_delay": 0.1, "window": 10}
-        pausing = {"delay": 0, "concurrency": self._concurrency, "backoff": backoff}
-        self._throttle._desk.configure(scope, pausing, is_ours=True)
+        own.configure(delay=0, concurrency=self._concurrency, backoff=backoff)
 
 
 def root_of(kind: type) -> str:
