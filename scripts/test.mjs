@@ -176,6 +176,9 @@ async function nightly() {
     String(10_000 * night),
   ]
   await step('fuzz:command, ten minutes', () => run('npm', fuzzed))
+  const fuzzers = ['check', '--locked', '--manifest-path', 'fuzz/Cargo.toml']
+  await step('the targets of cargo-fuzz compile', () => run('cargo', fuzzers))
+  await step('two builds, one hash', () => run('npm', ['run', '--silent', 'reproducible']))
   const shared = ['test', '--locked', '--release', '--package', 'autothrottle-shared', '--test', 'simulation']
   const group = { ...process.env, SEEDS: '100000', FROM: String(100_000 * night) }
   await step('shared limits, many seeds', () => run('cargo', shared, { env: group }))

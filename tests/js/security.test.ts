@@ -1,7 +1,7 @@
 /** Promises of SECURITY.md that no other test holds; and each promise there names a test that is there. */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
-import type { LookupFunction } from 'node:net'
+import { type LookupFunction, Socket } from 'node:net'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createThrottle } from 'autothrottle'
@@ -139,6 +139,57 @@ test('the package has no dependency of its own, no script at its installation, a
   const code = files.filter((file) => /\.[cm]?js$/.test(file))
   assert.ok(code.length > 50, `${code.length} files`)
   for (const file of code) assert.doesNotMatch(read(`dist/${file}`), /(?<![.\w])eval\(|new Function\(/, file)
+})
+
+test('no request is sent but yours: no telemetry, whatever happens', async () => {
+  const { connect } = Socket.prototype
+  const { fetch } = globalThis
+  const reached: unknown[] = []
+  Socket.prototype.connect = function (this: Socket, ...to: unknown[]) {
+    reached.push(to)
+    return this
+  } as typeof connect
+  globalThis.fetch = (async (to: unknown) => {
+    reached.push(to)
+    return new Response('')
+  }) as typeof fetch
+  try {
+    const clock = new FakeClock()
+    const own: string[] = []
+    const answers = [200, 429, 503, 404]
+    const send = async (url: string) => {
+      own.push(url)
+      if (own.length % 5 === 0) throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })
+      return new Response('', { status: answers[own.length % 4]! })
+    }
+    const throttle = createThrottle({
+      clock,
+      fetch: send as typeof fetch,
+      retry: { limit: 2 },
+      downAfter: 1000,
+    })
+    throttle.addEventListener('warning', () => {})
+    const all = Array.from({ length: 20 }, () => throttle.fetch('https://a.example/x').catch(() => {}))
+    const lost = throttle.run('https://a.example/', () => Promise.reject(new Error('own'))).catch(() => {})
+    await clock.advance(600_000)
+    throttle.snapshot()
+    throttle.stats()
+    throttle.close()
+    await Promise.all([...all, lost])
+    assert.ok(own.length >= 5 && own.every((url) => url === 'https://a.example/x'), String(own))
+    assert.deepEqual(reached, [])
+  } finally {
+    Socket.prototype.connect = connect
+    globalThis.fetch = fetch
+  }
+})
+
+test('it is published with provenance, and each night two builds are compared', () => {
+  const workflow = read('.github/workflows/npm.yml')
+  assert.match(workflow, /npm publish \.\/target\/package --provenance /)
+  assert.match(workflow, /id-token: write/)
+  const nightly = read('scripts/test.mjs')
+  assert.match(nightly.slice(nightly.indexOf('async function nightly')), /'reproducible'/)
 })
 
 test('a lookup that refuses addresses of the inside is asked where the connection is made', async () => {
