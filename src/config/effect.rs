@@ -18,6 +18,9 @@ impl Config {
     /// Settings without effect by the scope's name (none for `defaults`): setting, path and reason.
     pub(crate) fn without_effect(&self) -> Vec<(&str, &'static str, String, String)> {
         let mut found = Vec::new();
+        for (setting, why) in self.defaults.no_bounds() {
+            found.push(("", setting, self.path_of("", &self.defaults, setting), why.into()));
+        }
         if let Some((setting, why)) = self.defaults.without_effect(self.defaults.typed) {
             found.push(("", setting, self.path_of("", &self.defaults, setting), why));
         }
@@ -32,6 +35,32 @@ impl Config {
 }
 
 impl ScopeConfig {
+    /// Settings of defaults that ramp which a person takes for bounds: one that types `delay: 5000` beside
+    /// `rampup` asks for five seconds. Scrapy's names have both in every project, and say it in their log.
+    fn no_bounds(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let is_told = self.rampup.is_some() && !self.is_managed && !self.is_ladder;
+        let settings = [
+            (self.delay > 0.0, Typed::DELAY, "delay", "rampup finds it; for a bound type rampup.minDelay"),
+            (
+                self.slot_delay > Span::ZERO,
+                Typed::SLOT_DELAY,
+                "slotDelay",
+                "rampup finds the pace; for a bound type it in scopes",
+            ),
+            (
+                true,
+                Typed::CONCURRENCY,
+                "concurrency",
+                "rampup finds it; for a bound type rampup.maxConcurrency",
+            ),
+        ];
+        let typed = self.typed;
+        settings
+            .into_iter()
+            .filter(move |&(is_some, of, ..)| is_told && is_some && typed.has(of))
+            .map(|(_, _, setting, why)| (setting, why))
+    }
+
     /// The first of the settings named in `typed` that can have no effect, and why.
     pub(crate) fn without_effect(&self, typed: Typed) -> Option<(&'static str, String)> {
         let slots = self.concurrency;

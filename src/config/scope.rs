@@ -38,7 +38,7 @@ pub struct ScopeConfig {
     failures: Vec<Failure>,
     is_backoff: bool,
     /// The user asked for the ladder of backoff.
-    is_ladder: bool,
+    pub(super) is_ladder: bool,
     /// Whether the pace follows what the server says is left.
     pub follow_rate_limit: bool,
     /// After so long without an answer the scope is down.

@@ -326,13 +326,32 @@ fn a_setting_without_effect_is_told_at_construction() {
         r#"{ "concurrency": 1 }"#,
         r#"{ "concurrency": 40 }"#,
         r#"{ "rate": 5, "concurrency": 2 }"#,
-        r#"{ "rampup": true, "defaults": { "concurrency": 5 } }"#,
         r#"{ "defaults": { "concurrency": 5, "delay": 0 }, "scopes": { "a": { "delay": 9000 } } }"#,
         r#"{ "defaults": { "concurrency": 2, "delay": 300, "slotDelay": 1000 } }"#,
         r#"{ "autothrottle": true }"#,
     ];
     for options in fine {
         assert_eq!(without_effect(&mut engine(options)), [""; 0], "{options}");
+    }
+}
+
+#[test]
+fn a_pace_that_is_typed_beside_rampup_and_is_no_bound_is_told() {
+    let slots = "concurrency [] rampup finds it; for a bound type rampup.maxConcurrency";
+    let delay = "delay [] rampup finds it; for a bound type rampup.minDelay";
+    let slot_delay = "defaults.slotDelay [] rampup finds the pace; for a bound type it in scopes";
+    let cases = [
+        (r#"{ "rampup": true, "delay": 5000 }"#, vec![delay]),
+        (r#"{ "rampup": true, "concurrency": 2, "delay": 1 }"#, vec![delay, slots]),
+        (r#"{ "defaults": { "rampup": {}, "slotDelay": 100 } }"#, vec![slot_delay]),
+        (r#"{ "rampup": true, "delay": 0, "maxInFlight": 4 }"#, vec![]),
+        // Of another place it bounds, or is for scopes that do not ramp.
+        (r#"{ "rampup": true, "scopes": { "a": { "delay": 5000 } } }"#, vec![]),
+        (r#"{ "delay": 5000, "scopes": { "a": { "rampup": true } } }"#, vec![]),
+        (r#"{ "rampup": { "minDelay": 5000, "maxConcurrency": 1 } }"#, vec![]),
+    ];
+    for (options, want) in cases {
+        assert_eq!(without_effect(&mut engine(options)), want, "{options}");
     }
 }
 
