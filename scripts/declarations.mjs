@@ -7,13 +7,13 @@
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { parseSync } from 'vite'
 import { root } from './lib.mjs'
 
 const PLATFORM = 'core/platform.d.ts'
 
 /** Makes those of the entries from what the compiler wrote. */
-export function declarations(dist, entries) {
+export async function declarations(dist, entries) {
+  await ready()
   const files = shaken(dist, entries)
   for (const [path, text] of files) {
     const to = join(dist, 'cjs', path)
@@ -38,10 +38,19 @@ export function declarations(dist, entries) {
 }
 
 /** The names that a file of declarations exports, in order. */
-export function exported(dist, path) {
-  const { exports, stars } = read(dist, path)
-  const names = [...exports.keys(), ...stars.flatMap((star) => (star ? exported(dist, star) : []))]
-  return [...new Set(names)].sort()
+export async function exported(dist, path) {
+  await ready()
+  const namesOf = (each) => {
+    const { exports, stars } = read(dist, each)
+    return [...exports.keys(), ...stars.flatMap((star) => (star ? namesOf(star) : []))]
+  }
+  return [...new Set(namesOf(path))].sort()
+}
+
+let parseSync
+/** Not at the top: a fresh clone has no packages yet, and says `--help`. */
+const ready = async () => {
+  ;({ parseSync } = await import('vite'))
 }
 
 /** Code without its comments. */

@@ -96,7 +96,7 @@ export async function makeDist() {
     mkdirSync(dist)
     await run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json', '--emitDeclarationOnly'])
     await Promise.all([esModules(), commonJs(), command()])
-    declarations(dist, [...Object.keys(BRINGING), ...PLAIN, 'durable-object'])
+    await declarations(dist, [...Object.keys(BRINGING), ...PLAIN, 'durable-object'])
     typesForJsr()
   })
   mkdirSync(`${root}/target`, { recursive: true })
