@@ -440,6 +440,63 @@ test('docs/which-setting.md says how long an API takes whose headers say a limit
   assert.deepEqual([at[1], even[1]], [0, 0])
 })
 
+/** Most in flight at one host with an answer of half a second, and what left in ten seconds. */
+async function inFlight(options: autothrottle.ThrottleOptions): Promise<[most: number, sent: number]> {
+  const clock = new FakeClock()
+  let [flying, most, sent] = [0, 0, 0]
+  const fetch = async () => {
+    sent++
+    most = Math.max(most, ++flying)
+    await new Promise<void>((done) => clock.setTimeout(done, 500))
+    flying--
+    return new Response('ok')
+  }
+  const throttle = autothrottle.createThrottle({ ...options, clock, fetch, seed: 1, warnings: false })
+  const all = Array.from({ length: 900 }, (_, page) => throttle.fetch(`https://api.example/${page}`))
+  await clock.advance(9999)
+  throttle.close()
+  await Promise.allSettled([...all, clock.advance(500)])
+  return [most, sent]
+}
+
+test('docs/start.md says how many requests are in flight', async () => {
+  assert.deepEqual(await inFlight({ concurrency: 10 }), [10, 200])
+  assert.deepEqual(await inFlight({ concurrency: 40 }), [40, 800])
+  assert.deepEqual(await inFlight({ maxInFlight: 10, delay: 0 }), [1, 20])
+  assert.equal((await inFlight({ concurrency: 10, delay: 1000, jitter: false }))[1], 10)
+})
+
+test('docs/which-setting.md says what `delay` is beside other settings', async () => {
+  const lines = [
+    ...text('which-setting').matchAll(/^\| (.+) \| ([\w,]+)(?: ms)?(?: .*)? \| \S+(?: ms)? \|$/gm),
+  ]
+  const typed = {
+    concurrency: 3,
+    rate: 5,
+    quota: 100,
+    rampup: true,
+    delay: 70,
+    slotDelay: 70,
+    autothrottle: true,
+  }
+  let looked = 0
+  for (const [, cell, says] of lines) {
+    for (const name of cell === 'no pace'
+      ? ['maxWaiting']
+      : [...cell!.matchAll(/`(\w+)`/g)].map((all) => all[1]!)) {
+      const throttle = autothrottle.createThrottle({ [name]: typed[name as keyof typeof typed] ?? 1000 })
+      const { delayMs } = throttle.scope('api.example').stats
+      const expected = says === 'yours' ? 70 : Number(says!.replace(',', ''))
+      // A rate's gap, and the pace that rampup begins with, are no delays that were typed.
+      if (name === 'rate' || name === 'rampup') continue
+      looked++
+      if (name === 'autothrottle') assert.ok(delayMs >= expected)
+      else assert.equal(delayMs, expected, name)
+    }
+  }
+  assert.ok(looked >= 6, `${looked}`)
+})
+
 test('every row is measured', () => {
   assert.equal(rows.size, 7)
 })
