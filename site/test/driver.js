@@ -173,15 +173,9 @@ async function real() {
   await until('the simulation again', () => clock() === '0:00')
 }
 
-/** Presses the one button of the race, waits for its end, and tells what stands there. */
+/** Waits for the end of the race, which plays by itself, and tells what stands there. */
 async function race() {
-  const isOver = () => {
-    // Until the page has come alive, a click has no effect; then the button becomes another.
-    const start = one('.race-start')
-    if (start?.textContent.trim() === 'Start the race') start.click()
-    return one('.race-verdict p')
-  }
-  await until('the end of the race', isOver, 4000)
+  await until('the end of the race', () => one('.race-verdict p'), 4000)
   const texts = (selector) =>
     all(selector).map(({ textContent }) => textContent.replaceAll(/\s+/g, ' ').trim())
   Object.assign(seen, { verdict: texts('.race-verdict p'), figures: texts('.race-figures') })

@@ -155,7 +155,6 @@ test('a link that is cut says so; a good one does not', options, async () => {
 
 test('the race opens the page, ends with a verdict, and gives it away', options, async () => {
   const { page, said } = await open('/playground.html', CALM)
-  await page.getByRole('button', { name: 'Start the race' }).click()
   await page.locator('.race-verdict').waitFor()
   await page.getByRole('button', { name: 'Copy the sentence' }).click()
   await page.getByText('Copied').waitFor()
@@ -171,6 +170,26 @@ test('the race opens the page, ends with a verdict, and gives it away', options,
   assert.deepEqual([...said, ...framed.said], [])
   await page.context().close()
   await framed.page.context().close()
+})
+
+test('the race plays once by itself where it is in sight, and stops when asked', options, async () => {
+  const { page, said } = await open('/race.html')
+  const stop = page.getByRole('button', { name: 'Stop' })
+  await stop.waitFor()
+  await page.waitForFunction(() =>
+    /^11 served/.test(document.querySelector('.race-figures').textContent.trim()),
+  )
+  await page.locator('.race-verdict').waitFor()
+  assert.match(await page.locator('.race-verdict').textContent(), /autothrottle got 490 of 500 pages/)
+  await page.getByRole('button', { name: 'Once more' }).click()
+  await stop.click()
+  await page.getByRole('button', { name: 'Start the race' }).waitFor()
+  assert.deepEqual(said, [])
+  await page.context().close()
+  const still = await open('/race.html', CALM)
+  await still.page.locator('.race-verdict').waitFor()
+  assert.match(await still.page.locator('.race-figures').first().textContent(), /0 waiting/)
+  await still.page.context().close()
 })
 
 test('the race for real: requests leave, are refused and served', options, async () => {
