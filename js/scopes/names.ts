@@ -39,11 +39,13 @@ export function urlOf(input: string | URL | Request): URL {
   }
 }
 
+const WANTED = "want a URL, a Request or { scopes: 'name' }"
+
 function noTarget(input: unknown, why = '', options?: ErrorOptions): TypeError {
   const isScope = isObject(input) && 'scope' in input
   const seen = isScope ? '{ scope } (did you mean scopes?)' : kindOf(input)
   const how = typeof input === 'function' ? ': the URL comes first' : ''
-  return new TypeError(`want a URL, a Request or { scopes: 'name' }; got ${seen}${how}${why}`, options)
+  return new TypeError(`${WANTED}; got ${seen}${how}${why}`, options)
 }
 
 /**
@@ -54,6 +56,13 @@ function noTarget(input: unknown, why = '', options?: ErrorOptions): TypeError {
 export function itself(value: unknown, how: string): Target {
   if (typeof value === 'string' || isObject(value)) return value as Target
   throw noTarget(value, ` (${how})`)
+}
+
+/** An error about an item that is no target by itself also says `how` to name another. */
+export function toldHow(error: unknown, how: string): unknown {
+  if (!(error instanceof TypeError && error.message.startsWith(WANTED)) || error.message.includes(how))
+    return error
+  return new TypeError(`${error.message} (${how})`, { cause: error.cause })
 }
 
 /** The URL of a target as text, if it has one. */

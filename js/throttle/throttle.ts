@@ -46,6 +46,7 @@ import {
   namedScopes,
   type Scopes,
   type Target,
+  toldHow,
 } from '../scopes/names.js'
 import { ManagedScopes } from '../scopes/strategy.js'
 import { Engine, type Peek, type Snapshot, type Stats } from '../wasm/engine.js'
@@ -309,9 +310,16 @@ export class Throttle extends ThrottleEventTarget {
     const { retry } = rest
     this.#runner.check(retry)
     const own = (signal: AbortSignal) => (retry === undefined ? { signal } : { signal, retry })
+    const ask = (item: I, signal: AbortSignal) => {
+      try {
+        return this.#request(target(item), { signal, inside })
+      } catch (error) {
+        throw options?.target === undefined ? toldHow(error, BY_TARGET) : error
+      }
+    }
     const work = async (item: I, signal: AbortSignal, left: () => void) =>
       this.#runner.run(
-        this.#request(target(item), { signal, inside }),
+        ask(item, signal),
         (permit) => {
           left()
           return fn(item, permit)

@@ -94,7 +94,7 @@ const HINTS = ['delayMs', 'remaining', 'resetMs', 'limit', 'windowMs'] as const
 function hintNumbers(hints: SomeHints = {}): readonly number[] {
   if (!isObject(hints)) throw wrong('hints', 'an object', hints)
   if (Object.keys(hints).length > 0 && !HINTS.some((key) => key in hints))
-    throw notOneOf('hints', HINTS, keysOf(hints))
+    throw notOneOf('hints', HINTS, keysOf(hints), 'retryAfterMs' in hints ? 'delayMs' : undefined)
   return HINTS.map((key) => {
     const hint = hints[key] ?? UNKNOWN
     if (typeof hint !== 'number') throw wrong(`hints.${key}`, 'a number', hint)

@@ -173,12 +173,15 @@ impl<'a> Outcome<'a> {
         hint
     }
 
-    /// What the header fields say, if there are any.
+    /// What the header fields say, if there are any. An answer that a host calls bad says it as a refusal
+    /// does: on a good one a wait has no meaning.
     fn read(&self) -> Option<Hints> {
         if self.lines.is_empty() {
             return None;
         }
-        Some(Hints::from_lines(self.lines, context(self.answer, self.wall_ms, self.flags)))
+        let is_refused = (200.0..300.0).contains(&self.answer) && self.is_called_bad();
+        let status = if is_refused { 429.0 } else { self.answer };
+        Some(Hints::from_lines(self.lines, context(status, self.wall_ms, self.flags)))
     }
 
     /// What the server asked for, if there are fields or hints that could say it: most outcomes have none,

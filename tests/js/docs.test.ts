@@ -497,6 +497,35 @@ test('docs/which-setting.md says what `delay` is beside other settings', async (
   assert.ok(looked >= 6, `${looked}`)
 })
 
+/** Three minutes at a server of a hundred in each minute that says so with a bare 429: served, refused. */
+async function minutes(options: autothrottle.ThrottleOptions): Promise<[served: number, refused: number]> {
+  const clock = new FakeClock()
+  let opened = Number.NEGATIVE_INFINITY
+  let used = 0
+  const counts: [number, number] = [0, 0]
+  const fetch = async () => {
+    if (clock.now() >= opened + 60_000) [opened, used] = [clock.now(), 0]
+    const isRefused = ++used > 100
+    counts[isRefused ? 1 : 0]++
+    await new Promise<void>((done) => clock.setTimeout(done, 100))
+    return new Response('', { status: isRefused ? 429 : 200 })
+  }
+  const retry = { limit: 5 }
+  const throttle = autothrottle.createThrottle({ ...options, clock, fetch, seed: 1, warnings: false, retry })
+  const all = Array.from({ length: 400 }, (_, page) => throttle.fetch(`https://api.example/${page}`))
+  await clock.advance(179_999)
+  throttle.close()
+  await Promise.allSettled([...all, clock.advance(100)])
+  return counts
+}
+
+test('docs/which-setting.md says what a limit of exactly the rate serves, and that a burst is refused', async () => {
+  assert.deepEqual(await minutes({ rate: '100/min' }), [300, 0])
+  assert.deepEqual(await minutes({ quota: { limit: 100, window: 60_000 }, concurrency: 10 }), [300, 0])
+  const [served, refused] = await minutes({ rate: { limit: 100, window: 60_000, burst: 10 } })
+  assert.ok(served < 300 && refused > 0, `${served} served, ${refused} refused`)
+})
+
 test('every row is measured', () => {
   assert.equal(rows.size, 7)
 })

@@ -109,6 +109,8 @@ test('a wrong place, a wrong kind, a wrong order', async () => {
     [() => throttle.wrap((one: number) => one)(1), /got 1 \(the second argument of wrap names it\)/],
     [() => untyped.map!([page], Promise.resolve(1)), /map: want a function; got a Promise/],
     [() => throttle.map([1, 2], (one) => one).next(), /got 1 \(map's option target names it\)/],
+    [() => throttle.map(['a line'], (one) => one).next(), /got "a line" \(map's option target names it\)/],
+    [() => throttle.map([{ id: 1 }], (one) => one).next(), /names it\)/],
   ]
   for (const [call, expected] of table) await assert.rejects(async () => call(), expected)
   assert.equal(throttle.stats().waiting + throttle.stats().inFlight, 0)
@@ -551,6 +553,7 @@ test('a word that would be taken for another, or for none, in map, hints and man
     [() => untyped.map!([page], bad, { ordered: 'no' }), /map\.ordered: want true or false; got "no"$/],
     [() => untyped.map!([page], bad, { target: 5 }), /map\.target: want a function of an item; got 5$/],
     [() => hinted({ delay: 5 }), /hints: want one of delayMs, .*; got { delay }$/],
+    [() => hinted({ retryAfterMs: 5 }), /got { retryAfterMs } \(did you mean delayMs\?\)$/],
     [() => hinted({ delayMs: '5' }), /hints\.delayMs: want a number; got "5"$/],
     [
       () => managed({ onGod() {} }),

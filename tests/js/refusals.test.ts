@@ -75,6 +75,28 @@ test('what getResponseBackoff calls bad is sent again, and what is good is not',
   assert.equal(sent.length, 3)
 })
 
+test('the wait of an answer that you call a refusal is obeyed, whatever its status', async () => {
+  const isRefused = (response: Response) => response.headers.has('retry-after')
+  const ways: ThrottleOptions[] = [
+    { retry: { limit: 3, when: isRefused } },
+    {
+      retry: { limit: 3 },
+      getResponseBackoff: (response) => (isRefused(response) ? 'a.example' : undefined),
+    },
+  ]
+  for (const options of ways)
+    for (const status of [200, 202, 404, 429]) {
+      const answers = [1, 2].map(() => new Response('', { status, headers: { 'retry-after': '30' } }))
+      const { clock, throttle, sent } = make(
+        { delay: 100, ...options },
+        () => answers.pop() ?? new Response('ok'),
+      )
+      assert.equal((await clock.run(throttle.fetch(page))).status, 200)
+      assert.equal(sent.length, 3)
+      assert.ok(sent[1]! >= 30_000 && sent[2]! >= sent[1]! + 30_000, `${status}: ${sent}`)
+    }
+})
+
 test('a `when` that throws is a ManagerError, and the slot comes back', async () => {
   const fail = () => {
     throw new Error('no')
