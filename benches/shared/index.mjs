@@ -5,7 +5,8 @@
  *
  * `--way local|redis` (both, where `npm install --prefix tests/shared` was run and there is a redis-server),
  * `--case NAME` one of those in `play.mjs` or `outages.mjs` (`outages`: all of those), or `permits`,
- * `takeover`; `--seconds N` shortens the cases behind nginx: then bars mean little. Everything takes about 35
+ * `takeover`, or, tables without a bar, `costs` (beside other libraries) and `rows` (what once starved a
+ * group); `--seconds N` shortens the cases behind nginx: then bars mean little. Everything takes about 35
  * minutes. It ends with 1 if a bar is missed, and says how busy the machine was.
  *
  * *One process alone* runs beside each case, against a zone of its own, and is what it is compared with: a
@@ -15,8 +16,10 @@ import { existsSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort, RedisServer, SERVERS } from '../../tests/shared/server.mjs'
+import { costs } from './costs.mjs'
 import { OUTAGES } from './outages.mjs'
 import { CASES, member, play } from './play.mjs'
+import { ROWS } from './rows.mjs'
 
 const HOSTS = 100_000
 
@@ -110,10 +113,22 @@ const hasRedis = SERVERS.length > 0 && existsSync('tests/shared/node_modules/ior
 const ways = option('--way') ? [option('--way')] : ['local', ...(hasRedis ? ['redis'] : [])]
 const chosen = option('--case')
 const most = Number(option('--seconds', Number.POSITIVE_INFINITY))
-const names = [CASES, OUTAGES, OWN].flatMap(Object.keys).concat('outages')
+const names = [CASES, OUTAGES, OWN].flatMap(Object.keys).concat('outages', 'costs', 'rows')
 if (chosen !== undefined && !names.includes(chosen)) {
   console.error(`--case: want one of ${names.join(', ')}; got ${chosen}`)
   process.exit(2)
+}
+
+if (chosen === 'rows') {
+  console.log('| way | what | seen | load |\n|---|---|---|---|')
+  for (const [what, plays] of Object.values(ROWS))
+    for (const way of ways)
+      console.log(`| ${way} | ${what} | ${await plays(way)} | ${loadavg()[0].toFixed(1)} |`)
+  process.exit()
+}
+if (chosen === 'costs') {
+  await costs(ways)
+  process.exit()
 }
 
 let missed = 0

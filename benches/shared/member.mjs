@@ -1,4 +1,5 @@
 /** One process of a group: `member.mjs ROLE SETTINGS`, started by the benches beside it, which end it. */
+import { createRequire } from 'node:module'
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'
 
@@ -106,6 +107,76 @@ async function asks({ name, index, atOnce, ms, store }) {
   setInterval(() => {}, 1000)
 }
 
+/** A call of each library that resolves with leave to send: what gives it back. */
+const COSTS = {
+  async autothrottle({ name, store, rate }) {
+    const shared = await group({ name, store })
+    const { delay, ...free } = FREE
+    const limit = rate > 0 ? { rate } : { delay }
+    const throttle = createThrottle({ maxInFlight: 10_000, defaults: { ...free, ...limit }, shared })
+    const ask = async () => (await throttle.acquire({ scopes: 'x' })).settle({ status: 200, latency: 1 })
+    return Object.assign(ask, { isWriter: () => throttle.stats().ageMs === 0 })
+  },
+  async bottleneck({ name, store, rate }) {
+    const { default: Bottleneck } = await import('bottleneck')
+    const { CLIENTS } = await import('../../tests/shared/clients.mjs')
+    const client = CLIENTS.ioredis(store)
+    const connection = new Bottleneck.IORedisConnection({ client, Redis: client.constructor })
+    const minTime = rate > 0 ? 1000 / rate : 0
+    const limiter = new Bottleneck({ id: name, connection, minTime, maxConcurrent: 1000 })
+    return () => limiter.schedule(async () => {})
+  },
+  async 'rate-limiter-flexible'({ name, store, rate }) {
+    const require = createRequire(new URL('../../tests/shared/clients.mjs', import.meta.url))
+    const { RateLimiterQueue, RateLimiterRedis } = require('rate-limiter-flexible')
+    const { CLIENTS } = await import('../../tests/shared/clients.mjs')
+    const storeClient = CLIENTS.ioredis(store)
+    const points = rate > 0 ? rate : 1e9
+    const limiter = new RateLimiterRedis({ storeClient, keyPrefix: name, points, duration: 1 })
+    const queue = new RateLimiterQueue(limiter)
+    return rate > 0 ? () => queue.removeTokens(1, 'x') : () => limiter.consume('x')
+  },
+}
+
+/** On the word of its parent it asks for permits, and says how many came and what they cost. */
+async function costs({ library, atOnce, ms, warmMs, ...told }) {
+  const ask = await (COSTS[library] ?? COSTS.autothrottle)(told)
+  await ask()
+  const go = new Promise((resolve) => process.once('message', resolve))
+  process.send('ready')
+  await go
+  const from = performance.now() + warmMs
+  let [count, before] = [0]
+  const loop = async () => {
+    while (performance.now() < from + ms) {
+      await new Promise((resolve) => setImmediate(resolve))
+      await ask()
+      if (performance.now() < from) continue
+      before ??= process.cpuUsage()
+      count++
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, loop))
+  const { user, system } = process.cpuUsage(before)
+  process.send({ count, micros: user + system, isWriter: ask.isWriter?.() ?? false })
+  setInterval(() => {}, 1000)
+}
+
+/** On the word of its parent it asks for permits, and says when each of a few came; then it holds them. */
+async function probe({ name, store, scopes }) {
+  const shared = await group({ name, store })
+  const throttle = createThrottle({ maxInFlight: 10_000, defaults: FREE, scopes, shared })
+  process.on('message', ({ scope, count, then }) => {
+    const ask = async () => {
+      const permit = await throttle.acquire({ scopes: scope })
+      if (count < 1000) process.send({ scope, at: Date.now() })
+      if (then !== 'hold') permit.settle({ status: 200, latency: 1 })
+      if (then === 'again') await ask()
+    }
+    for (let index = 0; index < count; index++) ask()
+  })
+}
+
 /**
  * One of two processes of `takeover`. The first learns of many hosts; the other asks for one thing all the
  * time, and says when it is given, and how many hosts it has heard of.
@@ -136,4 +207,4 @@ async function takeover({ name, store, hosts }) {
 
 process.on('disconnect', () => process.exit())
 const [, , role, settings] = process.argv
-await { worker, caller, asks, takeover }[role](JSON.parse(settings))
+await { worker, caller, asks, costs, probe, takeover }[role](JSON.parse(settings))

@@ -317,8 +317,6 @@ pub enum Warning {
     Epoch {
         /// Of this process.
         ours: Epoch,
-        /// Of the other one, if it is known.
-        theirs: Option<Epoch>,
     },
     /// A group has as many members as there may be: another one is not served. At most once a minute.
     Crowded,

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use autothrottle::Span;
 
 use crate::{
-    api::{Cause, Effect, Epoch, Input, Op, Refusal, Warning},
+    api::{Cause, Effect, Input, Op, Refusal, Warning},
     clock::PeerClock,
     collect::Collecting,
     few::Few,
@@ -125,7 +125,7 @@ impl Shared {
             Input::Failed { op, cause } => self.failed(op, cause),
             Input::Fenced { epoch } => {
                 if self.lease().is_some_and(|lease| lease.epoch == epoch) {
-                    self.doubts(None);
+                    self.doubts();
                     self.step_down();
                 }
             }
@@ -332,8 +332,8 @@ impl Shared {
             looped: [self.now; 2],
         };
         self.state = State::Collecting(lease, Box::new(collecting));
-        if let Some(before) = before.filter(|&before| before >= epoch) {
-            self.doubts(Some(before));
+        if before >= Some(epoch) {
+            self.doubts();
         }
         self.connected();
         self.member.enter(epoch);
@@ -400,7 +400,7 @@ impl Shared {
 
     pub(crate) fn refused(&mut self, op: Op) {
         if self.take_renewal(op).is_some() {
-            self.doubts(None);
+            self.doubts();
             return self.step_down();
         }
         if self.way.competing.is_none_or(|(asked, _)| asked != op) {
@@ -487,13 +487,13 @@ impl Shared {
 
     /// Another process decides, or did, though this one's lease lasts: no store gives that while it keeps its
     /// data.
-    pub(crate) fn doubts(&mut self, theirs: Option<Epoch>) {
+    pub(crate) fn doubts(&mut self) {
         let now = self.now;
         let lease = self.lease().filter(|lease| now < lease.until);
         if let Some(ours) = lease.map(|lease| lease.epoch)
             && self.is_seldom(3)
         {
-            self.warn(Warning::Epoch { ours, theirs });
+            self.warn(Warning::Epoch { ours });
         }
     }
 

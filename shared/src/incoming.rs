@@ -122,7 +122,7 @@ impl Shared {
         let epoch = lease.epoch;
         if head.epoch > epoch {
             // It obeys a later leader.
-            self.doubts(Some(head.epoch));
+            self.doubts();
             return self.step_down();
         }
         let is_ours = head.epoch == epoch;
@@ -177,7 +177,7 @@ impl Shared {
             if self.lease().is_some_and(|lease| lease.epoch >= head.epoch) {
                 return;
             }
-            self.doubts(Some(head.epoch));
+            self.doubts();
             self.step_down();
         }
         self.way.heard_at = self.way.heard_at.max(self.now);
@@ -270,11 +270,11 @@ impl Shared {
             if is_answer && !(self.member.watch == 2 && is_ours) {
                 continue;
             }
-            let path = entries.iter().find_map(|(key, value)| match value {
-                Value::Text(path) if key == "path" => Some(path.clone()),
-                _ => None,
+            let is_known = entries.iter().any(|(key, value)| match value {
+                Value::Text(path) if key == "path" => !self.way.found.add(path.clone(), ()) || !decides,
+                _ => false,
             });
-            if path.is_some_and(|path| !self.way.found.add(path, ()) || !decides) {
+            if is_known {
                 continue;
             }
             for (key, value) in &mut entries {

@@ -66,13 +66,10 @@ impl Warning {
                  made anew"
                     .into()
             }
-            Self::Epoch { ours, theirs } => {
-                let theirs = theirs.map_or(String::new(), |theirs| format!(", and {theirs}"));
-                format!(
-                    "two processes may decide for a moment (epoch {ours}{theirs}), so a limit may count twice: the \
-                     store lost data or failed over, or this machine was suspended"
-                )
-            }
+            Self::Epoch { ours } => format!(
+                "another process has the writer's lease, too (epoch {ours}), so a limit may count twice: the store \
+                 lost data, or this machine was suspended or too busy"
+            ),
             Self::Crowded => {
                 "the group has as many processes as it may have: another one is not served".into()
             }
