@@ -1,6 +1,7 @@
 /**
  * Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, and npm's packages inside
- * the JavaScript, with their licences. `node scripts/notices.mjs`
+ * the JavaScript, with their licences; and `python/NOTICE-THIRD-PARTY.md`, which travels in the wheel: the
+ * crates inside Python's native module. `node scripts/notices.mjs`
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -10,10 +11,10 @@ import { capture, root } from './lib.mjs'
 /** What travels in `dist/bin.js`, and fflate's inflate in the entries. */
 const PACKAGES = ['entities', 'fflate', 'htmlparser2', 'robots-parser']
 
-/** What is linked, and the page about it. */
-export function notices() {
-  const target = ['--filter-platform', 'wasm32-unknown-unknown', '--format-version', '1', '--locked']
-  const { packages, resolve } = JSON.parse(capture('cargo', ['metadata', ...target]))
+/** The notices of the crates that these link, for a platform or for all. */
+function linked(ours, ...platform) {
+  const args = ['metadata', ...platform, '--format-version', '1', '--locked']
+  const { packages, resolve } = JSON.parse(capture('cargo', args))
   const nodes = new Map(resolve.nodes.map((node) => [node.id, node]))
   const isMacro = ({ targets }) => targets.some(({ kind }) => kind.includes('proc-macro'))
   const macros = new Set(packages.filter(isMacro).map(({ id }) => id))
@@ -24,18 +25,23 @@ export function notices() {
     const isLinked = ({ dep_kinds }) => dep_kinds.some(({ kind }) => kind === null)
     for (const dep of nodes.get(id).deps.filter(isLinked)) reach(dep.pkg)
   }
-  for (const { id, name } of packages)
-    if (/^autothrottle-(?:component|javascript|shared-javascript|simulator)$/.test(name)) reach(id)
+  for (const { id, name } of packages) if (ours.test(name)) reach(id)
   const crates = packages
     .filter(({ id, name }) => reachable.has(id) && !name.startsWith('autothrottle'))
     .sort((a, b) => a.name.localeCompare(b.name))
-  const parts = crates.map(({ name, version, license, repository, manifest_path }) => {
+  return crates.map(({ name, version, license, repository, manifest_path }) => {
     const folder = dirname(manifest_path)
     const licences = readdirSync(folder).filter((each) => /^LICEN[CS]E/i.test(each))
     const file = licences.find((each) => /MIT/i.test(each)) ?? licences[0]
     const text = file ? readFileSync(`${folder}/${file}`, 'utf8') : 'See the repository.'
     return notice(name, version, license, repository, text)
   })
+}
+
+/** What is linked into the package of npm, and the page about it. */
+export function notices() {
+  const ours = /^autothrottle-(?:component|javascript|shared-javascript|simulator)$/
+  const parts = linked(ours, '--filter-platform', 'wasm32-unknown-unknown')
   const about = `# Third-party notices
 
 What of others is inside \`pkg/*.wasm\` and its bindings, inside the component, and inside the command (\`dist/bin.js\`); fflate's inflate is in the entries. The rest of the JavaScript has no dependencies. Written by \`npm run bless\`.
@@ -43,6 +49,17 @@ What of others is inside \`pkg/*.wasm\` and its bindings, inside the component, 
 The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust) and its allocator dlmalloc (public domain) are linked, too.
 `
   return [about, ...parts, ...PACKAGES.map(noticeOf)].join('\n')
+}
+
+/** What is linked into Python's native module, on any platform. */
+export function pythonNotices() {
+  const about = `# Third-party notices
+
+Crates inside the native module of this package. Written by \`npm run bless\` of the repository.
+
+The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust) is linked, too.
+`
+  return [about, ...linked(/^autothrottle-python$/)].join('\n')
 }
 
 /** A package of npm's. */
@@ -57,5 +74,7 @@ function noticeOf(name) {
 const notice = (name, version, license, place, text) =>
   `## ${name} ${version}\n\n${license}, ${place}\n\n\`\`\`text\n${text.trim().replace(/[ \t]+$/gm, '')}\n\`\`\`\n`
 
-if (process.argv[1] === fileURLToPath(import.meta.url))
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
   writeFileSync(`${root}/THIRD-PARTY-NOTICES.md`, notices())
+  writeFileSync(`${root}/python/NOTICE-THIRD-PARTY.md`, pythonNotices())
+}

@@ -120,6 +120,14 @@ def package(python: Path) -> None:
 def published(python: Path) -> None:
     """Uses the packages in an empty environment, as a new user would."""
     step("twine", python, "-m", "twine", "check", "--strict", *DIST.iterdir())
+    with zipfile.ZipFile(next(DIST.glob("*.whl"))) as wheel:
+        files = {name.rpartition("/")[2]: name for name in wheel.namelist()}
+        described = wheel.read(files["METADATA"]).decode().partition("\n\n")[2]
+    # A crate's README of the same name took its place in the sdist that the wheel is made from.
+    if described.strip() != (HERE / "README.md").read_text(encoding="utf-8").strip():
+        raise SystemExit("the wheel's description is not python/README.md")
+    if "NOTICE-THIRD-PARTY.md" not in files:
+        raise SystemExit("the wheel lacks the licences of what is compiled in")
     folder = HERE / ".venv-empty"
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True)

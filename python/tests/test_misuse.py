@@ -19,7 +19,15 @@ import httpx
 import pytest
 import requests
 
-from autothrottle import ConfigError, Permit, ThreadThrottle, Throttle, ThrottleWarning
+from autothrottle import (
+    ConfigError,
+    ManagerError,
+    Permit,
+    ThreadThrottle,
+    Throttle,
+    ThrottleWarning,
+    by_endpoint,
+)
 from autothrottle._permit import Wait
 from autothrottle.aiohttp import ThrottleMiddleware
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
@@ -537,3 +545,19 @@ def stderr_of(program: str) -> str:
         check=True,
     )
     return done.stderr
+
+
+@pytest.mark.parametrize("extra", ["httpx", "aiohttp", "requests", "opentelemetry", "crawlee"])
+def test_a_client_that_is_not_installed_is_told_with_its_extra(extra: str) -> None:
+    # As in an environment without it.
+    code = f"import sys; sys.modules[{extra!r}] = None; import autothrottle.{extra}"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+    assert f"needs {extra}" in done.stderr
+    assert f"pip install 'autothrottle[{extra}]'" in done.stderr
+
+
+async def test_by_endpoint_as_a_value_says_that_it_makes_a_function() -> None:
+    throttle = Throttle(get_scopes=by_endpoint)  # type: ignore[arg-type]
+    with pytest.raises(ManagerError, match=r"type by_endpoint\(\), which makes a function"):
+        await throttle.run("https://api.example/a", lambda: 1)

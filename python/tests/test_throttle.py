@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -326,8 +327,39 @@ def test_a_throttle_belongs_to_its_loop(clock: FakeClock) -> None:
             pass
 
     asyncio.run(use())
-    with pytest.raises(RuntimeError, match="belongs to another event loop"):
-        asyncio.run(use())
+    other = asyncio.new_event_loop()
+    try:
+        other.run_until_complete(use())
+        with pytest.raises(RuntimeError, match="belongs to another event loop"):
+            asyncio.run(use())
+    finally:
+        other.close()
+
+
+def test_a_throttle_of_a_module_goes_on_in_the_next_run(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=10, retry={"limit": 1})
+    sent: list[float] = []
+
+    async def use(many: int) -> None:
+        for _ in range(many):
+            tasks = [asyncio.ensure_future(throttle.acquire(URL, max_wait=5000)) for _ in range(2)]
+            await clock.advance(20)
+            for task in tasks:
+                permit = await task
+                sent.append(permit.sent_at)
+                permit.settle(status=200)
+
+    async def leave() -> None:
+        asyncio.ensure_future(throttle.acquire(URL)).add_done_callback(lambda _: None)
+        await settled()
+
+    asyncio.run(use(1))
+    asyncio.run(leave())  # ends while a task waits
+    asyncio.run(use(2))
+    gaps = [later - before for before, later in pairwise(sent)]
+    assert len(sent) == 6
+    assert all(gap >= 10 for gap in gaps), "the pace goes on"
+    assert throttle.stats().waiting == throttle.stats().in_flight == 0
 
 
 async def test_the_timer_is_one_and_goes_when_nobody_waits(clock: FakeClock) -> None:

@@ -13,7 +13,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { exported } from '../../scripts/declarations.mjs'
 import { WASM_FEATURES } from '../../scripts/lib.mjs'
-import { notices } from '../../scripts/notices.mjs'
+import { notices, pythonNotices } from '../../scripts/notices.mjs'
 import { skipUnless } from '../required.mjs'
 import { packed } from './install.mjs'
 import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain, WITHOUT_MODULE } from './sizes.mjs'
@@ -164,6 +164,11 @@ test('the third-party notices are those of what is linked', () => {
   assert.equal(
     readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8'),
     notices(),
+    'npm run bless writes them',
+  )
+  assert.equal(
+    readFileSync(join(root, 'python/NOTICE-THIRD-PARTY.md'), 'utf8'),
+    pythonNotices(),
     'npm run bless writes them',
   )
 })

@@ -90,7 +90,7 @@ async def ask(hook: str, url: str, call: Callable[[], T | Awaitable[T]], is_plai
     except ManagerError:
         raise
     except Exception as error:
-        raise ManagerError(hook, f"failed for {url}") from error
+        raise ManagerError(hook, f"failed for {url}: {error!r:.200}") from error
 
 
 def backoff_map(backoffs: Backoffs) -> dict[str, ScopeBackoff]:

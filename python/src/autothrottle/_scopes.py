@@ -148,6 +148,12 @@ def by_host(request: Any) -> str:
 
 def by_endpoint(*hosts: str) -> Callable[[Any], str]:
     """Host and path for these hosts (for all, without any), so that each endpoint is a scope of its own."""
+    called_by_throttle = [each for each in hosts if not isinstance(each, str)]
+    if called_by_throttle:
+        want = "by_endpoint: want names of hosts"
+        raise TypeError(
+            f"{want}; got {called_by_throttle[0]!r:.60}: type by_endpoint(), which makes a function"
+        )
     typed = {host_of(host) if "://" in host else host_of_name(host) or host for host in hosts}
 
     def scopes(request: Any) -> str:

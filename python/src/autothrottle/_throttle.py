@@ -75,9 +75,20 @@ class _TaskDesk(Desk):
         running = _running_loop()
         if self.loop is not running:
             if self.loop is not None:
-                raise RuntimeError("this throttle belongs to another event loop: make one for each loop")
+                if self.following is not None or not self.loop.is_closed():
+                    raise RuntimeError("this throttle belongs to another event loop: make one for each loop")
+                self._leave()
             self.loop = running
         return running
+
+    def _leave(self) -> None:
+        """Its loop is closed: tasks that waited there are over, and what it learned is for the next one."""
+        now = self.clock.now()
+        for waiting in tuple(self.waiting.values()):
+            self.forget(waiting)
+            self.engine.cancel(now, waiting.ticket)
+        self._timer = self._timer_at = self._idle = None
+        self._is_asked_soon = False
 
     def new_scheduler(self) -> Scheduler:
         from ._shared.transport import LoopScheduler
@@ -86,7 +97,7 @@ class _TaskDesk(Desk):
 
     def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge) -> Waiting:
         waiting = _TaskWaiting(ticket, scopes, target, charge)
-        waiting.future = (self.loop or self.bind()).create_future()
+        waiting.future = self.bind().create_future()
         return waiting
 
     def submitted(self) -> None:

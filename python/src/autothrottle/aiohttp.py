@@ -20,13 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from aiohttp import BytesPayload, ClientRequest, ClientResponse
-
 from ._exchange import Call, exchange, expect
+from ._extras import lacking
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
+
+try:
+    from aiohttp import BytesPayload, ClientRequest, ClientResponse
+except ModuleNotFoundError as error:
+    raise lacking(error, "aiohttp") from error
 
 __all__ = ["ThrottleMiddleware"]
 

@@ -28,13 +28,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
-
 from ._exchange import Call, Exchanged, exchange, expect
+from ._extras import lacking
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
+
+try:
+    from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
+except ModuleNotFoundError as error:
+    raise lacking(error, "crawlee") from error
 
 if TYPE_CHECKING:
     from crawlee import Request

@@ -28,14 +28,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
-
 from ._exchange import Call, WatchedBody, exchange, expect, run_now, watch
+from ._extras import lacking
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
 from .errors import ConfigError, Problem
+
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    raise lacking(error, "httpx") from error
 
 __all__ = ["AsyncThrottleTransport", "ThrottleTransport"]
 

@@ -20,14 +20,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from opentelemetry import context, metrics, trace
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
-from opentelemetry.trace import Status, StatusCode, Tracer
-
 from ._clock import NANOS
 from ._events import CancelEvent, RequestEvent
+from ._extras import lacking
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
+
+try:
+    from opentelemetry import context, metrics, trace
+    from opentelemetry.metrics import CallbackOptions, Meter, Observation
+    from opentelemetry.trace import Status, StatusCode, Tracer
+except ModuleNotFoundError as error:
+    raise lacking(error, "opentelemetry") from error
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -21,15 +21,19 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import requests
-from requests.adapters import HTTPAdapter
-from requests.utils import rewind_body
-
 from ._exchange import Call, Exchanged, exchange, expect, run_now, watch
+from ._extras import lacking
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
+
+try:
+    import requests
+    from requests.adapters import HTTPAdapter
+    from requests.utils import rewind_body
+except ModuleNotFoundError as error:
+    raise lacking(error, "requests") from error
 
 __all__ = ["ThrottleAdapter"]
 
