@@ -56,6 +56,14 @@ async function rust() {
   await step('native tests', () => run('cargo', ['test', '--locked', '--quiet', ...tested], { env }))
   if (!isAll) return
   await step('instructions', () => run('node', ['benches/instructions.mjs', '--check']))
+  // A link to what is private, or gone, is dead on docs.rs.
+  const strict = { env: { ...process.env, RUSTDOCFLAGS: '-D warnings' } }
+  const documented = ['.', 'reading', 'shared', 'crates/llm'].map(
+    (place) => `--manifest-path=${place}/Cargo.toml`,
+  )
+  const doc = ['doc', '--quiet', '--locked', '--no-deps']
+  for (const place of [...documented, '--manifest-path=tower/Cargo.toml'])
+    await step(`documentation: ${place.split('=')[1]}`, () => run('cargo', [...doc, place], strict))
   const tower = ['--quiet', '--locked', '--all-features', '--manifest-path', 'tower/Cargo.toml']
   await step('tower: clippy', () =>
     run('cargo', ['clippy', ...tower, '--all-targets', '--', '-D', 'warnings']),

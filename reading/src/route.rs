@@ -2,7 +2,7 @@
 //!
 //! `GET /api/v10/channels/123/messages/456` is the route `GET /api/v10/channels/123/messages/:`. Discord's
 //! buckets are one for each channel, guild or webhook (*Rate Limits*, top-level resources), so that name
-//! stays; in the [pattern](pattern) it is gone, and in the [family](family) all but the first word.
+//! stays; in the [pattern] it is gone, and in the [family] all but the first word.
 //!
 //! No reader can tell a slug from a word: `/users/octocat`, `/users/search`. Families are for that: where all
 //! routes of one have the same budget, so has the next.

@@ -2,7 +2,7 @@
 //!
 //! Rules:
 //! 1. one of them is no news: it is no evidence that a pace is borne, and none that it is not;
-//! 2. [`RUN`] of them without a good answer between them are one bad answer, and so is each further [`RUN`].
+//! 2. `RUN` of them without a good answer between them are one bad answer, and so is each further `RUN`.
 //!
 //! Rule 1 alone fails a client whose token has expired: it asks at full speed, is refused each time, and is
 //! banned for that (Discord does so after 10,000 in ten minutes). Without rule 2 a client that counts

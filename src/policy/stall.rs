@@ -3,7 +3,7 @@
 //! Rules:
 //! 1. a run of bad answers begins with the first one and ends with a good one;
 //! 2. it also ends with a silence of [`Config::silence`]: a server cannot refuse what no request asks for;
-//! 3. it has stalled when it has lasted [`Config::after`] and has at least [`RUN`] answers. The notice comes
+//! 3. it has stalled when it has lasted [`Config::after`] and has at least `RUN` answers. The notice comes
 //!    once a run.
 //!
 //! To a host that refuses everything requests become ever rarer: at the longest delay of its backoff that is

@@ -11,12 +11,12 @@
 //!
 //! | file | concern |
 //! |---|---|
-//! | [`world`] | what happens when, up to an instant |
-//! | [`live`] | a world that is stepped, looked at and changed while it goes on |
-//! | [`client`] | who sends |
+//! | `world` | what happens when, up to an instant |
+//! | `live` | a world that is stepped, looked at and changed while it goes on |
+//! | `client` | who sends |
 //! | [`server`] | what becomes of a request that arrives |
-//! | [`options`], [`read`] | what may be typed; what was |
-//! | [`summary`] | the figures |
+//! | `options`, `read` | what may be typed; what was |
+//! | `summary` | the figures |
 
 mod client;
 mod live;

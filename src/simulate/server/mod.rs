@@ -1,4 +1,4 @@
-//! Servers: what becomes of a request that arrives. [`limits`] has the kinds of limits, [`around`] what
+//! Servers: what becomes of a request that arrives. `limits` has the kinds of limits, `around` what
 //! changes any of them.
 
 mod around;
