@@ -1,14 +1,14 @@
 //! What of `retry` the engine reads: after what a request is sent again, and how long a wait it takes.
 //!
-//! `limit`, `methods` and `when` are checked here and left to the driver, which has the request and its
-//! answer.
+//! `limit` and `methods` are read here and kept to by the driver, which has the request. `when` is a function
+//! of the driver's.
 
 use super::{
     reader::{Fields, Problems},
     table::{self, Section},
 };
 use crate::{
-    policy::retry::{Config, Long},
+    policy::retry::{Config, Long, Methods},
     time::Span,
     value::Value,
 };
@@ -19,6 +19,8 @@ pub(super) fn usual() -> Config {
         status_codes: const { table::codes(Section::Retry, "statusCodes") }.into(),
         max_retry_after: Span::from_millis(const { table::number(Section::Retry, "maxRetryAfter") }),
         long_retry_after: long(const { table::word(Section::Retry, "longRetryAfter") }),
+        limit: 0,
+        methods: Methods::Usual(const { table::words(Section::Retry, "methods") }),
     }
 }
 
@@ -26,13 +28,15 @@ pub(super) fn usual() -> Config {
 pub(super) fn read(value: Value, path: &str, problems: &mut Problems) -> Config {
     let usual = usual();
     let mut fields = Fields::of(value, path.into(), Section::Retry, problems);
-    fields.number_required("limit");
-    fields.texts("methods");
+    let limit = fields.number_required("limit").unwrap_or(0.0);
+    let methods = fields.texts("methods");
     fields.function("when");
     let config = Config {
         status_codes: fields.codes("statusCodes").unwrap_or(usual.status_codes),
         max_retry_after: fields.millis("maxRetryAfter").unwrap_or(usual.max_retry_after),
         long_retry_after: fields.word("longRetryAfter").map_or(usual.long_retry_after, long),
+        limit: limit as u32,
+        methods: methods.map_or(usual.methods, Methods::Typed),
     };
     fields.finish();
     config

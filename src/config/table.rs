@@ -421,6 +421,14 @@ pub(crate) const fn codes(section: Section, key: &str) -> &'static [u16] {
     }
 }
 
+/// A default that is a list of words.
+pub(crate) const fn words(section: Section, key: &str) -> &'static [&'static str] {
+    match default_of(section, key) {
+        DefaultValue::Words(words) => words,
+        _ => panic!("the default is no list of words"),
+    }
+}
+
 /// A default that is a word.
 pub(crate) const fn word(section: Section, key: &str) -> &'static str {
     match default_of(section, key) {

@@ -11,8 +11,8 @@
 //! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long
 //!    (`cap`).
 //!
-//! How often, which methods, and whether a body can be sent twice is not said here: a driver knows, and asks
-//! only for requests that may be repeated.
+//! How often a request was sent, its method, and whether its body can be sent twice is not known here. A
+//! driver knows, and asks only for requests that may be repeated.
 
 use crate::time::{LONGEST_MS, Span};
 
@@ -25,6 +25,29 @@ pub struct Config {
     pub max_retry_after: Span,
     /// What to do beyond it.
     pub long_retry_after: Long,
+    /// How often a request is sent again at most: a driver counts.
+    pub limit: u32,
+    /// The methods of what may be sent again.
+    pub methods: Methods,
+}
+
+/// Methods of requests.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Methods {
+    /// Those of the table of settings.
+    Usual(&'static [&'static str]),
+    /// Those that were typed.
+    Typed(Vec<String>),
+}
+
+impl Methods {
+    /// Whether it is one of them. `get` means `GET`.
+    pub fn have(&self, method: &str) -> bool {
+        match self {
+            Self::Usual(methods) => methods.contains(&method),
+            Self::Typed(methods) => methods.iter().any(|each| each.eq_ignore_ascii_case(method)),
+        }
+    }
 }
 
 /// What to do where the server asks for a longer wait than is wanted.
@@ -63,6 +86,8 @@ impl Default for Config {
             status_codes: [408, 413, 429, 430, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529].into(),
             max_retry_after: Span::from_millis(300_000.0),
             long_retry_after: Long::Fail,
+            limit: 0,
+            methods: Methods::Usual(&[]),
         }
     }
 }

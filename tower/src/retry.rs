@@ -3,14 +3,10 @@
 use std::{future::Future, pin::Pin, time::Duration};
 
 use autothrottle::policy::retry::Verdict;
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use tower::retry::Policy;
 
 use crate::{BoxError, Throttle, answer::hints_of};
-
-/// What may be sent again twice without harm (RFC 9110 §9.2.2).
-const METHODS: [Method; 6] =
-    [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE];
 
 /// A [`Policy`] for tower's `RetryLayer`, above the throttle: an attempt waits for its permit like any request.
 ///
@@ -18,9 +14,9 @@ const METHODS: [Method; 6] =
 /// # use autothrottle_tower::{BoxError, Retry, Throttle};
 /// # async fn send(_: http::Request<()>) -> Result<http::Response<()>, BoxError> { Ok(http::Response::new(())) }
 /// # fn made() -> Result<(), Box<dyn std::error::Error>> {
-/// let throttle = Throttle::new(serde_json::json!({ "rate": 5 }))?;
+/// let throttle = Throttle::new(serde_json::json!({ "rate": 5, "retry": { "limit": 3 } }))?;
 /// let client = tower::ServiceBuilder::new()
-///     .retry(Retry::new(&throttle, 3))
+///     .retry(Retry::new(&throttle))
 ///     .layer(throttle)
 ///     .service_fn(send);
 /// # Ok(())
@@ -29,7 +25,7 @@ const METHODS: [Method; 6] =
 ///
 /// A response is sent again if its status is in `retry.statusCodes`: never earlier than the server asked, and
 /// only if that is at most `retry.maxRetryAfter`. A connection that failed is sent again. Methods
-/// other than GET, HEAD, PUT, DELETE, OPTIONS and TRACE are not.
+/// that are not in `retry.methods` are not: by default others than GET, HEAD, PUT, DELETE, OPTIONS and TRACE.
 #[derive(Clone, Debug)]
 pub struct Retry {
     throttle: Throttle,
@@ -37,9 +33,10 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Sends again at most `limit` times.
-    pub fn new(throttle: &Throttle, limit: u32) -> Self {
-        Self { throttle: throttle.clone(), left: limit }
+    /// Sends again as often as `retry.limit` of the throttle's options says; never where they have no `retry`.
+    pub fn new(throttle: &Throttle) -> Self {
+        let left = throttle.with(|host, _| host.config().retry.limit);
+        Self { throttle: throttle.clone(), left }
     }
 
     /// How long to wait before the request is sent again; `None` if it is over.
@@ -76,7 +73,8 @@ impl<B: Clone, R> Policy<Request<B>, Response<R>, BoxError> for Retry {
         request: &mut Request<B>,
         answer: &mut Result<Response<R>, BoxError>,
     ) -> Option<Self::Future> {
-        if self.left == 0 || !METHODS.contains(request.method()) {
+        let method = request.method().as_str();
+        if self.left == 0 || !self.throttle.with(|host, _| host.config().retry.methods.have(method)) {
             return None;
         }
         let wait = self.wait(answer)?;

@@ -145,7 +145,7 @@ async fn a_layer_with_retries() {
             async move { Ok::<_, Infallible>(answer(&asked).await) }
         });
         let client =
-            ServiceBuilder::new().retry(Retry::new(&throttle, 3)).layer(throttle.clone()).service(server);
+            ServiceBuilder::new().retry(Retry::new(&throttle)).layer(throttle.clone()).service(server);
         Box::pin(async move { assert_eq!(client.oneshot(get()).await.unwrap().status(), 200) })
     })
     .await;

@@ -74,7 +74,7 @@ async fn a_request_waits_for_its_host() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_is_sent_again_when_the_server_said() {
-    let throttle = Throttle::new(json!({ "delay": 0 })).unwrap();
+    let throttle = Throttle::new(json!({ "delay": 0, "retry": { "limit": 3 } })).unwrap();
     let server = Server::new();
     let inner = server.clone();
     let service = service_fn(move |_: Request<()>| {
@@ -82,7 +82,7 @@ async fn what_is_refused_is_sent_again_when_the_server_said() {
         async { Ok::<_, Infallible>(answer) }
     });
     let mut client =
-        ServiceBuilder::new().retry(Retry::new(&throttle, 3)).layer(throttle.clone()).service(service);
+        ServiceBuilder::new().retry(Retry::new(&throttle)).layer(throttle.clone()).service(service);
     let response = client.ready().await.unwrap().call(get("https://a.example/")).await.unwrap();
     assert_eq!(response.status(), 200);
     let asked = server.asked();
@@ -93,6 +93,32 @@ async fn what_is_refused_is_sent_again_when_the_server_said() {
     server.asked.lock().unwrap().clear();
     assert_eq!(client.ready().await.unwrap().call(post).await.unwrap().status(), 429, "a POST is sent once");
     assert_eq!(server.asked().len(), 1);
+}
+
+/// How often a request of this method is sent to a server that refuses it.
+async fn sends(retry: serde_json::Value, method: &str) -> usize {
+    let options = if retry.is_null() { json!({ "delay": 0 }) } else { json!({ "delay": 0, "retry": retry }) };
+    let throttle = Throttle::new(options).unwrap();
+    let server = Server::new();
+    let inner = server.clone();
+    let service = service_fn(move |_: Request<()>| {
+        let answer = inner.answer(&[(503, "")]);
+        async { Ok::<_, Infallible>(answer) }
+    });
+    let client = ServiceBuilder::new().retry(Retry::new(&throttle)).layer(throttle.clone()).service(service);
+    let request = Request::builder().method(method).uri("https://a.example/").body(()).unwrap();
+    assert_eq!(client.oneshot(request).await.unwrap().status(), 503);
+    server.asked().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_often_and_which_methods_are_options() {
+    assert_eq!(sends(json!(null), "GET").await, 1, "no retry is typed");
+    assert_eq!(sends(json!({ "limit": 1 }), "GET").await, 2);
+    assert_eq!(sends(json!({ "limit": 4 }), "PUT").await, 5);
+    assert_eq!(sends(json!({ "limit": 4 }), "POST").await, 1);
+    let typed = || json!({ "limit": 2, "methods": ["post"] });
+    assert_eq!((sends(typed(), "POST").await, sends(typed(), "GET").await), (3, 1));
 }
 
 #[tokio::test(start_paused = true)]
