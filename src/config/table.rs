@@ -163,7 +163,7 @@ settings! {
     Scope "jitter" Kind::Jitter => Flag(true),
         "with `rate` 0", "DOWNLOAD_DELAY_JITTER, RANDOMIZE_DOWNLOAD_DELAY",
         "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true \
-         is ±50 %. The mean is the delay.",
+         is ±50 %. The mean is the delay. After a hold, too: `false` comes back to the millisecond.",
         "As in Scrapy: only programs send like clockwork.";
     Scope "autothrottle" Kind::FlagOr(Section::AutoThrottle) => Flag(false),
         "", "AUTOTHROTTLE_ENABLED",

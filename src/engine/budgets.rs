@@ -27,7 +27,7 @@ use crate::{
     queue::{NONE, Scopes, Stage},
     scope::{family::Family, registry::Role},
     snapshot::Known,
-    time::{Instant, Span},
+    time::Instant,
 };
 
 /// Stands between a scope's name and what is inside it: no host and no header field has it, and people see a
@@ -172,21 +172,19 @@ impl Engine {
     /// name another budget.
     pub(crate) fn tell_budgets(&mut self, now: Instant, told: &Addressed, parts: &Parts, is_bad: bool) {
         self.advance(now);
-        let mut longest = Span::ZERO;
+        let mut longest = None;
         for (budget, (_, hints)) in told.budgets.iter().zip(&parts.budgets) {
             let hint = Hint::of(hints);
-            longest = longest.max(hint.hold.unwrap_or_default());
             if let Some(index) = budget.and_then(|budget| self.known(budget)) {
                 self.tell_budget(index, told.sent, &hint, is_bad);
+                let held = self.registry[index].scope.hold_until(self.now);
+                longest = longest.max(held.filter(|_| hint.hold.is_some()));
             }
         }
         if let Some(route) = told.route.and_then(|route| self.known(route))
-            && is_bad
-            && longest > Span::ZERO
+            && let Some(longest) = longest.filter(|_| is_bad)
         {
-            let scope = &mut self.registry[route].scope;
-            let longest = longest.min(scope.config.max_hold);
-            scope.hold(self.now + longest);
+            self.registry[route].scope.hold(longest);
             self.refresh(route);
         }
     }
@@ -195,7 +193,7 @@ impl Engine {
         let (now, watch) = (self.now, self.watch);
         let entry = &mut self.registry[index];
         let before = entry.take_seen(now, watch);
-        let wait = entry.scope.on_hint(now, sent, hint, is_bad);
+        let wait = entry.scope.on_hint(now, sent, hint, is_bad, &mut self.rng);
         let settled = Settled { wait, ..Settled::default() };
         if let Some(before) = before {
             self.tell(index, before, &settled);

@@ -399,7 +399,7 @@ impl Engine {
         match entry.stage {
             Stage::InFlight { sent } => {
                 let class = entry.class;
-                self.end(class, |_, scope, now, cost| {
+                self.end(class, |_, scope, now, cost, _| {
                     scope.on_cancel(now, sent, cost);
                     Settled::default()
                 });
@@ -490,7 +490,7 @@ impl Engine {
         self.totals.settled += 1;
         let stall_after = self.config.stall_after;
         let mut has_failed = is_repeat;
-        self.end(class, |id, scope, now, cost| {
+        self.end(class, |id, scope, now, cost, rng| {
             let own;
             let feedback = match news {
                 News::Same(feedback) => feedback,
@@ -500,7 +500,7 @@ impl Engine {
                 }
             };
             has_failed |= matches!(feedback.answer, Answer::Failed(_));
-            scope.on_settle(now, sent, cost, feedback, is_repeat, stall_after)
+            scope.on_settle(now, (sent, cost), feedback, is_repeat, stall_after, rng)
         });
         if has_failed {
             self.queue.entry(ticket.0.index).has_failed = true;
@@ -509,7 +509,11 @@ impl Engine {
     }
 
     /// Ends what is in flight: `hear` tells each of its scopes. The ticket is still there.
-    fn end(&mut self, class: u32, mut hear: impl FnMut(ScopeId, &mut Scope, Instant, Cost) -> Settled) {
+    fn end(
+        &mut self,
+        class: u32,
+        mut hear: impl FnMut(ScopeId, &mut Scope, Instant, Cost, &mut Rng) -> Settled,
+    ) {
         self.in_flight -= 1;
         let lane = self.queue.class(class).lane;
         let scopes = self.queue.lane_at(lane).scopes.clone();
@@ -518,7 +522,7 @@ impl Engine {
             let cost = self.queue.class(class).need.costs.of(position);
             let (id, entry) = self.registry.entry(scope);
             let before = entry.take_seen(self.now, self.watch);
-            let settled = hear(id, &mut entry.scope, self.now, cost);
+            let settled = hear(id, &mut entry.scope, self.now, cost, &mut self.rng);
             if let (Some(ms), Some(meter)) = (settled.latency, &mut entry.meter) {
                 meter.on_latency(ms);
             }

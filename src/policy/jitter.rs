@@ -6,6 +6,9 @@
 
 use crate::{rng::Draw, time::Span};
 
+/// No request comes back later than this because of chance.
+const LATEST: Span = Span::from_micros(5_000_000);
+
 /// How far a delay may stray, as two factors added to 1: `low` ≥ −1, `high` ≥ `low`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
@@ -33,10 +36,28 @@ impl Config {
     }
 }
 
+/// How much later than the server asked the first request comes back after this `wait`: by chance, up to the
+/// gap in force, or a hundredth of the wait if that is longer. Clients that were refused together would come
+/// back together.
+pub fn after(wait: Span, gap: Span, draw: Draw) -> Span {
+    gap.max(wait.times(0.01)).min(LATEST).times(draw.unit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rng::Rng;
+
+    #[test]
+    fn clients_come_back_spread_over_a_gap_or_a_hundredth_of_the_wait() {
+        let ms = |ms| Span::from_millis(f64::from(ms));
+        let mut rng = Rng::new(7);
+        for (wait, gap, most) in [(5000, 1000, 1000), (5000, 0, 50), (1000, 20, 20), (3_600_000, 10, 5000)] {
+            let draws: Vec<Span> = (0..200).map(|_| after(ms(wait), ms(gap), rng.draw())).collect();
+            let (least, latest) = (draws.iter().min().unwrap(), draws.iter().max().unwrap());
+            assert!(*latest <= ms(most) && *latest > ms(most).times(0.9) && *least < ms(most).times(0.1));
+        }
+    }
 
     #[test]
     fn the_mean_is_the_middle_of_the_range_and_no_draw_leaves_it() {

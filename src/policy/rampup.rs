@@ -60,7 +60,7 @@ use self::{
     in_flight::InFlight,
 };
 use crate::{
-    policy::{Ended, Numbers, Policy, Sent, quota::Cost},
+    policy::{Ended, Numbers, Policy, Sent, quota::Cost, rate::LATEST},
     time::{Instant, LONGEST_MS, Span},
 };
 
@@ -96,8 +96,6 @@ const DOUBLING: f64 = 1e6;
 const DEEPEST: f64 = 6.0;
 /// The most that the margin can be: a third. What grows or is longer by more than a step is so threefold.
 const WIDE: f64 = 1.0 / 3.0;
-/// What is later than this was no timer: those of Windows are 16 ms late. No more is made up for.
-const LATEST: Span = Span::from_micros(25_000);
 /// A request leaves so long after it was let go, as a rule.
 const USUAL: Span = Span::from_micros(2000);
 

@@ -5,9 +5,12 @@
 
 use super::{Scope, learned::ServerState};
 use crate::{
+    config::Typed,
+    decision::Verdict,
     feedback::{Answer, Feedback, Hint},
     observe::{Settled, Wait},
-    policy::{Ended, denied, quota::Cost, stall},
+    policy::{Ended, denied, jitter, quota::Cost, stall},
+    rng::Rng,
     time::{Instant, Span},
 };
 
@@ -24,11 +27,11 @@ impl Scope {
     pub fn on_settle(
         &mut self,
         now: Instant,
-        sent: Instant,
-        expected: Cost,
+        (sent, expected): (Instant, Cost),
         feedback: &Feedback,
         is_repeat: bool,
         stall_after: Span,
+        rng: &mut Rng,
     ) -> Settled {
         self.slots.on_settle(now, sent, self.slot_delay());
         if let Some(actual) = feedback.cost {
@@ -43,7 +46,7 @@ impl Scope {
             return Settled { latency, ..Settled::default() };
         }
         let settled = self.on_answer(now, sent, feedback, is_repeat, stall_after);
-        let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true));
+        let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true), rng);
         let down = self.down_config().and_then(|config| self.on_connection(now, feedback.answer, &config));
         Settled { down, wait, latency, ..settled }
     }
@@ -173,16 +176,30 @@ impl Scope {
 
     /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxHold`:
     /// gives what was asked, and what is kept of it. `is_bad`: it came with a bad answer.
-    pub fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
+    pub fn on_hint(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        hint: &Hint,
+        is_bad: bool,
+        rng: &mut Rng,
+    ) -> Option<Wait> {
         if hint.is_empty() {
             return None;
         }
-        self.on_request(now, sent, hint, is_bad)
+        self.on_request(now, sent, hint, is_bad, rng)
     }
 
     /// The server asked for something.
     #[inline(never)]
-    fn on_request(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
+    fn on_request(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        hint: &Hint,
+        is_bad: bool,
+        rng: &mut Rng,
+    ) -> Option<Wait> {
         let most = self.config.max_hold;
         let mut told = hint.told;
         let (mut left, mut refuted) = (told.left, None);
@@ -207,7 +224,8 @@ impl Scope {
         let hold = hint.hold.filter(|&span| span > Span::ZERO && Some(span) != refuted);
         if let Some(span) = hold {
             let until = now + span.min(most);
-            self.hold(turns.map_or(until, |turns| turns.min(until)));
+            let until = turns.map_or(until, |turns| turns.min(until));
+            self.hold(if is_bad { self.staggered(now, until, rng) } else { until });
             if let (true, Some(server), Some(until)) = (is_bad, &mut self.server, self.hold) {
                 server.stall = server.stall.on_hold(until);
             }
@@ -216,6 +234,17 @@ impl Scope {
         let asked = hold.map(|hold| hint.asked.unwrap_or(hold)).max(spent)?;
         let kept = hold.map(|_| self.hold).max(spent.map(|_| self.server.as_ref()?.quota.until)).flatten();
         Some(Wait { asked, until: kept? })
+    }
+
+    /// When the first request leaves after a refusal that asks to wait `until` then: by chance somewhat after
+    /// that and after its gap. Not where people typed that gaps are exact.
+    fn staggered(&self, now: Instant, until: Instant, rng: &mut Rng) -> Instant {
+        if self.config.typed.has(Typed::JITTER) && self.config.jitter == jitter::Config::NONE {
+            return until;
+        }
+        let gap = Span::from_millis(self.delay_ms(now));
+        let paced = if let Verdict::NotBefore(at, _) = self.gate(until) { at } else { until };
+        paced.max(until) + jitter::after(until.since(now), gap, rng.draw())
     }
 
     /// The request that was allowed to leave at `sent` never did.
@@ -244,10 +273,13 @@ mod tests {
     fn a_wait_that_is_cut_says_what_was_asked() {
         let seconds = |seconds: f64| Span::from_millis(1000.0 * seconds);
         let mut scope = Scope::new(Arc::default());
+        let config = Arc::make_mut(&mut scope.config);
+        (config.typed, config.jitter) = (Typed::JITTER, jitter::Config::NONE);
         let now = Instant::from_micros(0);
         let mut wait = |hint| {
             let feedback = Feedback { hint, ..Feedback::response(200) };
-            scope.on_settle(now, now, Cost::ONE, &feedback, false, seconds(900.0)).wait
+            let rng = &mut Rng::new(1);
+            scope.on_settle(now, (now, Cost::ONE), &feedback, false, seconds(900.0), rng).wait
         };
         let told = |left| QuotaReport { left: Some((left, seconds(1e6))), ..QuotaReport::default() };
         assert_eq!(wait(Hint::default()), None);

@@ -128,7 +128,7 @@ fn discord_has_forty_routes_in_twelve_buckets() {
 fn the_first_burst_is_sent_before_anything_is_known() {
     let route = [("b0".into(), 3, 1000, discord_routes().take(1).collect())];
     assert_eq!([16, 1].map(|slots| refused(&simulate(&route, BUCKETS, slots, 10))), [13, 0]);
-    assert_eq!([16, 32].map(|slots| refused(&simulate(&discord(1), BUCKETS, slots, 10))), [12, 13]);
+    assert_eq!([16, 32].map(|slots| refused(&simulate(&discord(1), BUCKETS, slots, 10))), [14, 13]);
 }
 
 /// Discord: a bucket is one for each channel.
@@ -161,14 +161,14 @@ fn kinds(boundary: &mut Boundary) -> Vec<String> {
 }
 
 /// An engine with requests of one scope, by their URLs.
-struct Rig {
-    boundary: Boundary,
+pub struct Rig {
+    pub boundary: Boundary,
     scope: f64,
-    flying: Vec<(f64, String)>,
+    pub flying: Vec<(f64, String)>,
 }
 
 impl Rig {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let options = r#"{ "seed": 1, "maxInFlight": 8, "defaults": { "concurrency": 8, "delay": 0 } }"#;
         let mut boundary = Boundary::new(json(options)).unwrap();
         let scope = boundary.scope("api.example");
@@ -176,7 +176,7 @@ impl Rig {
     }
 
     /// Hands requests in; gives the paths of those that leave.
-    fn ask(&mut self, now: f64, paths: &[&str]) -> Vec<String> {
+    pub fn ask(&mut self, now: f64, paths: &[&str]) -> Vec<String> {
         for path in paths {
             let ticket = self.boundary.submit(now, self.scope, 1.0, 0.0, 0.0);
             self.boundary.route(now, ticket, "GET", &format!("https://api.example{path}"));
@@ -185,7 +185,7 @@ impl Rig {
         self.poll(now)
     }
 
-    fn poll(&mut self, now: f64) -> Vec<String> {
+    pub fn poll(&mut self, now: f64) -> Vec<String> {
         let mut left = Vec::new();
         loop {
             let ticket = self.boundary.poll(now);
@@ -196,7 +196,7 @@ impl Rig {
     }
 
     /// The first request in flight of this path is answered.
-    fn answer(&mut self, now: f64, path: &str, status: f64, lines: &str) -> Vec<String> {
+    pub fn answer(&mut self, now: f64, path: &str, status: f64, lines: &str) -> Vec<String> {
         let place = self.flying.iter().position(|(_, known)| known == path).unwrap();
         let (ticket, _) = self.flying.remove(place);
         self.boundary.route(now, ticket, "GET", &format!("https://api.example{path}"));
@@ -291,7 +291,8 @@ fn refusals_of_a_budget_are_no_step_back_for_others() {
     assert_eq!(rig.ask(31.0, &["/user", "/search/a"]), ["/user"]);
     rig.answer(40.0, "/user", 403.0, &[CORE, "retry-after: 30\n"].concat());
     let stats = rig.boundary.scope_stats_at(41.0, rig.scope).unwrap();
-    assert_eq!((stats.backoff_step, stats.hold_until), (1, Some(31_040.0)));
+    assert_eq!(stats.backoff_step, 1);
+    assert!((31_040.0..32_040.0).contains(&stats.hold_until.unwrap()), "those refused come back spread");
     assert!(rig.ask(50.0, &["/user"]).is_empty());
 }
 

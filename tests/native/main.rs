@@ -10,6 +10,7 @@ mod elsewhere;
 mod engine;
 mod fairness;
 mod headers;
+mod holds;
 mod hostile;
 mod live;
 mod made;
