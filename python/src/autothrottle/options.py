@@ -287,8 +287,9 @@ class ScopeOptions(TypedDict, total=False):
 
     jitter: Jitter
     """Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true is
-    ±50 %. The mean is the delay. Default True; with ``rate`` 0. As in Scrapy: only programs send like
-    clockwork. Scrapy: DOWNLOAD_DELAY_JITTER, RANDOMIZE_DOWNLOAD_DELAY.
+    ±50 %. The mean is the delay. After a hold, too: ``false`` comes back to the millisecond. Default True;
+    with ``rate`` 0. As in Scrapy: only programs send like clockwork. Scrapy: DOWNLOAD_DELAY_JITTER,
+    RANDOMIZE_DOWNLOAD_DELAY.
     """
 
     autothrottle: bool | AutoThrottleOptions
