@@ -30,7 +30,7 @@
 //!    many widens the search. Plain refusals are treated alike where the estimate is below a third of that,
 //!    and the period is a number of requests: others take a share whatever the pace. Refused above the
 //!    estimate, what was accepted is less: the limit fell.
-//! 7. *Rate or number at a time?* See `in_flight`.
+//! 7. *Rate or number at a time?* See `in_flight`. *Others who share the limit:* see `others`.
 //! 8. *Unused capacity is no evidence*: climb grows only while sends follow each other as closely as allowed.
 //!    The time in which no request wanted to leave is no blackout. Below a ceiling it measures no pace.
 //!    What the caller's timer was late is not idle time, and is made up for.
@@ -54,10 +54,12 @@
 
 mod failing;
 mod in_flight;
+mod others;
 
 use self::{
     failing::{Failing, Kind},
     in_flight::InFlight,
+    others::Others,
 };
 use crate::{
     policy::{Ended, Numbers, Policy, Sent, quota::Cost, rate::LATEST},
@@ -165,6 +167,7 @@ pub struct State {
     refusal_latency: f64,
     in_flight: InFlight,
     failing: Failing,
+    others: Others,
     /// The nominal time of the last send; late timers are made up for by it.
     due: Option<Instant>,
     /// How late the last timer was, up to `LATEST`.
@@ -243,7 +246,8 @@ impl State {
 
     /// The period where the margin is least: as many times as long as the last touch cost, up to three.
     fn dwell(&self, config: &Config) -> f64 {
-        self.cost.min(1.0 / WIDE) * (DWELL * refusal_interval(config)).max(MANY * self.gap)
+        let gaps = if self.others.are_there() { 0.0 } else { MANY * self.gap };
+        self.cost.min(1.0 / WIDE) * (DWELL * refusal_interval(config)).max(gaps)
     }
 
     /// The least margin: one over the square root of the requests in a window, or in the period if they are
@@ -283,6 +287,7 @@ impl State {
             self.gap = (self.gap / (1.0 + self.margin)).max(least(config));
             self.margin = (self.margin / WIDE).min(WIDE);
             self.blackout /= 2.0;
+            self.others.on_curve(false);
             self.is_new = true;
             self.enter(now);
             self.clock = self.period(config);
@@ -386,6 +391,8 @@ impl State {
             self.accepted = measured.min(if is_below { 1.0 } else { 1.25 } * self.accepted);
         }
         let mut is_at_once = false;
+        let is_plain_below = is_below && !is_first && !is_merely_bad && is_enough && blackout < FEW * fast;
+        self.others.on_curve(is_plain_below);
         if is_long && is_merely_bad && !is_first {
             self.blackout = 0.0; // an outage
         } else if config.is_ceiling && is_first {
@@ -422,6 +429,10 @@ impl State {
             } else if was_vague {
                 self.margin = (2.0 * self.margin).min(WIDE);
             }
+        }
+        if self.others.are_there() && is_plain_below {
+            self.gap = (1.03 * fast).min(micros(config.max));
+            (self.margin, self.is_new) = (self.narrow(config), false);
         }
         if is_merely_bad && !is_denied && self.gap > 1.1 * believed {
             self.failing.forget();

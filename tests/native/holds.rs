@@ -16,7 +16,7 @@ const ROUTES: [(&str, &str); 5] = [
     ("/search/b", "search"),
     ("/code", "code"),
 ];
-/// How servers tell a wait of so many seconds until a budget is there again.
+/// How servers tell a wait of some seconds until a budget is there again.
 const FAMILIES: [fn(&str, u64) -> String; 6] = [
     |_, wait| format!("retry-after: {wait}\n"),
     |name, wait| format!("retry-after: {wait}\nx-ratelimit-resource: {name}\n"),
@@ -71,7 +71,7 @@ fn pace() -> impl Strategy<Value = (String, bool)> {
     })
 }
 
-/// When a throttle of this seed sends again, after a refusal that was heard at a second, in milliseconds.
+/// When a throttle of this seed sends again, after a refusal that came at a second, in milliseconds.
 fn comes_back(pace: &str, seed: u64, status: f64, wait: u64) -> f64 {
     let options = format!(r#"{{ "seed": {seed}, "defaults": {{ {pace} }} }}"#);
     let mut boundary = Boundary::new(json(&options)).expect(&options);
