@@ -2,8 +2,8 @@
 //!
 //! The sign is a plain refusal below the estimate, again and again: a limit that is one's own refuses above
 //! it. The estimate is then the rate that was refused, and the margin is least. Steps up are as large and as
-//! frequent for all, and whoever has much is refused more often: shares become even. The trap is a period in
-//! requests: those who have little would ask less often, and never get more.
+//! frequent for all, and a client that has much is refused more often: shares become even. The trap is a
+//! period in requests: those who have little would ask less often, and never get more.
 //!
 //! A used-up window refuses all of them together. It is no sign, and shares of it stay as they are.
 
@@ -18,7 +18,7 @@ pub(super) struct Others {
 
 impl Others {
     /// Whether they take a share.
-    pub fn are_there(&self) -> bool {
+    pub fn are_there(self) -> bool {
         self.below > 0.5
     }
 
