@@ -10,7 +10,8 @@ import { createThrottle } from '../../dist/node/index.js'
 
 const { folder, version, name, url, options, offline, atOnce = 4, ...store } = JSON.parse(process.argv[2])
 
-const OURS = Number(/VERSION: u8 = (\d+);/.exec(readFileSync('shared/src/frame.rs', 'utf8'))[1])
+const frame = readFileSync(new URL('../../shared/src/frame.rs', import.meta.url), 'utf8')
+const OURS = Number(/VERSION: u8 = (\d+);/.exec(frame)[1])
 
 /** The second byte of a frame is the version of the protocol: this one's and the other's change places. */
 function translated(frame) {
