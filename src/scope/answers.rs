@@ -225,7 +225,10 @@ impl Scope {
         if let Some(span) = hold {
             let until = now + span.min(most);
             let until = turns.map_or(until, |turns| turns.min(until));
-            self.hold(if is_bad { self.staggered(now, until, rng) } else { until });
+            // Where it is held for longer already, it comes back by chance, too: one flight is one wait.
+            let until =
+                if is_bad && Some(until) > self.hold { self.staggered(now, until, rng) } else { until };
+            self.hold(until);
             if let (true, Some(server), Some(until)) = (is_bad, &mut self.server, self.hold) {
                 server.stall = server.stall.on_hold(until);
             }
@@ -238,12 +241,14 @@ impl Scope {
 
     /// When the first request leaves after a refusal that asks to wait `until` then: by chance somewhat after
     /// that and after its gap. Not where people typed that gaps are exact.
-    fn staggered(&self, now: Instant, until: Instant, rng: &mut Rng) -> Instant {
+    fn staggered(&mut self, now: Instant, until: Instant, rng: &mut Rng) -> Instant {
         if self.config.typed.has(Typed::JITTER) && self.config.jitter == jitter::Config::NONE {
             return until;
         }
         let gap = Span::from_millis(self.delay_ms(now));
+        let hold = self.hold.take();
         let paced = if let Verdict::NotBefore(at, _) = self.gate(until) { at } else { until };
+        self.hold = hold;
         paced.max(until) + jitter::after(until.since(now), gap, rng.draw())
     }
 

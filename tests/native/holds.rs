@@ -159,3 +159,35 @@ proptest! {
         }
     }
 }
+
+/// Sixteen answers of one flight refuse it, each five milliseconds after the other: it is one wait, and
+/// chance adds to it once.
+#[test]
+fn a_flight_that_is_refused_waits_once() {
+    let rate = r#""rate": { "limit": 20, "burst": 16 }"#;
+    for (pace, chance) in [(r#""concurrency": 16"#, 600.0), (rate, 600.0), (r#""rampup": true"#, 2000.0)] {
+        let options = format!(r#"{{ "seed": 3, "defaults": {{ {pace} }} }}"#);
+        let mut boundary = Boundary::new(json(&options)).expect(&options);
+        let scope = boundary.scope("api.example");
+        let mut tickets = Vec::new();
+        let mut now = 0.0;
+        while tickets.len() < 16 {
+            boundary.submit(now, scope, 1.0, 0.0, 0.0);
+            let mut ticket = boundary.poll(now);
+            while ticket < 0.0 {
+                now = boundary.wake_at();
+                ticket = boundary.poll(now);
+            }
+            tickets.push(ticket);
+        }
+        let lines = "retry-after-ms: 60000\n";
+        for ticket in tickets {
+            now += 5.0;
+            let outcome = Outcome { lines, wall_ms: 1.8e12 + now, ..Outcome::new(429.0, 100.0, f64::NAN, 0) };
+            boundary.settle(now, ticket, &outcome);
+        }
+        let held = boundary.scope_stats_at(now, scope).unwrap().hold_until.unwrap();
+        let most = now + 60_000.0 + chance;
+        assert!((now + 60_000.0..=most).contains(&held), "{pace}: held until {held}, of {most} at most");
+    }
+}
