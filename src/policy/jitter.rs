@@ -6,8 +6,8 @@
 
 use crate::{rng::Draw, time::Span};
 
-/// No request comes back later than this because of chance.
-const LATEST: Span = Span::from_micros(5_000_000);
+/// Chance adds no more than this to a wait.
+const MOST: Span = Span::from_micros(5_000_000);
 
 /// How far a delay may stray, as two factors added to 1: `low` ≥ −1, `high` ≥ `low`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl Config {
 /// gap in force, or a hundredth of the wait if that is longer. Clients that were refused together would come
 /// back together.
 pub fn after(wait: Span, gap: Span, draw: Draw) -> Span {
-    gap.max(wait.times(0.01)).min(LATEST).times(draw.unit())
+    gap.max(wait.times(0.01)).min(MOST).times(draw.unit())
 }
 
 #[cfg(test)]

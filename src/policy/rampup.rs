@@ -98,6 +98,8 @@ const DOUBLING: f64 = 1e6;
 const DEEPEST: f64 = 6.0;
 /// The most that the margin can be: a third. What grows or is longer by more than a step is so threefold.
 const WIDE: f64 = 1.0 / 3.0;
+/// What differs by no more than this is as good as the same rate.
+const NEARLY: f64 = 1.03;
 /// A request leaves so long after it was let go, as a rule.
 const USUAL: Span = Span::from_micros(2000);
 
@@ -423,7 +425,7 @@ impl State {
                 self.margin = WIDE;
                 self.is_new = true;
             } else if is_enough {
-                let is_surprise = is_merely_bad && is_below && fast > 1.03 * self.accepted; // 6
+                let is_surprise = is_merely_bad && is_below && fast > NEARLY * self.accepted; // 6
                 let factor = if is_surprise { 4.0 } else { 0.5 };
                 self.margin = (factor * self.margin).max(self.narrow(config)).min(WIDE);
             } else if was_vague {
@@ -431,7 +433,7 @@ impl State {
             }
         }
         if self.others.are_there() && is_plain_below {
-            self.gap = (1.03 * fast).min(micros(config.max));
+            self.gap = (NEARLY * fast).min(micros(config.max));
             (self.margin, self.is_new) = (self.narrow(config), false);
         }
         if is_merely_bad && !is_denied && self.gap > 1.1 * believed {

@@ -46,7 +46,9 @@ impl Scope {
             return Settled { latency, ..Settled::default() };
         }
         let settled = self.on_answer(now, sent, feedback, is_repeat, stall_after);
-        let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true), rng);
+        let hint = &feedback.hint;
+        let is_bad = settled.is_bad == Some(true);
+        let wait = if hint.is_empty() { None } else { self.on_hint(now, sent, hint, is_bad, rng) };
         let down = self.down_config().and_then(|config| self.on_connection(now, feedback.answer, &config));
         Settled { down, wait, latency, ..settled }
     }
@@ -176,23 +178,8 @@ impl Scope {
 
     /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxHold`:
     /// gives what was asked, and what is kept of it. `is_bad`: it came with a bad answer.
-    pub fn on_hint(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        hint: &Hint,
-        is_bad: bool,
-        rng: &mut Rng,
-    ) -> Option<Wait> {
-        if hint.is_empty() {
-            return None;
-        }
-        self.on_request(now, sent, hint, is_bad, rng)
-    }
-
-    /// The server asked for something.
     #[inline(never)]
-    fn on_request(
+    pub fn on_hint(
         &mut self,
         now: Instant,
         sent: Instant,

@@ -6,7 +6,7 @@
 //! that would leave less than the rate that was accepted contradicts it. Then the next one needs twice the
 //! votes.
 
-use super::WIDE;
+use super::{NEARLY, WIDE};
 use crate::time::Instant;
 
 /// This many votes make a cap.
@@ -71,7 +71,7 @@ impl InFlight {
     pub fn on_bad(&mut self, now: Instant, sent: Instant, accepted: f64, gap: f64) -> bool {
         let fewer = self.cap.unwrap_or(self.now).saturating_sub(1);
         // This many at a time serve as much as the rate that was accepted.
-        let is_enough = fewer > 0 && self.usual / f64::from(fewer) <= 1.03 * accepted;
+        let is_enough = fewer > 0 && self.usual / f64::from(fewer) <= NEARLY * accepted;
         if self.cap.is_none() {
             // Half as many again as the rate puts there.
             let is_unusual = f64::from(self.now) > 1.5 * self.usual / gap;

@@ -7,8 +7,8 @@
 //!
 //! A used-up window refuses all of them together. It is no sign, and shares of it stay as they are.
 
-/// What one curve says: about the last ten count.
-const NEWS: f64 = 0.2;
+/// How much of the mean is the last curve: about the last ten count.
+const WEIGHT: f64 = 0.2;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Others {
@@ -24,7 +24,7 @@ impl Others {
 
     /// A curve ended. `is_below`: by a plain refusal below the estimate, and not above it or by none.
     pub fn on_curve(&mut self, is_below: bool) {
-        self.below += NEWS * (f64::from(u8::from(is_below)) - self.below);
+        self.below += WEIGHT * (f64::from(u8::from(is_below)) - self.below);
     }
 }
 
