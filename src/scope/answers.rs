@@ -199,7 +199,9 @@ impl Scope {
             let flying = self.slots.in_flight();
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
             server.quota = server.quota.on_told(now, sent, told, flying);
-            turns = server.quota.until.filter(|_| hint.is_quota && told.left.is_some());
+            // An older answer that comes late is no news of the quota, and its own wait counts.
+            let is_believed = hint.is_quota && told.left.is_some() && server.quota.sent == sent;
+            turns = server.quota.until.filter(|_| is_believed);
             // What was served refutes it, and rampup finds the pace: it binds no request, and makes no hold.
             if server.quota.is_refuted && self.policies.finds_pace() && !is_bad {
                 server.quota.until = None;
@@ -233,10 +235,12 @@ impl Scope {
             return until;
         }
         let gap = Span::from_millis(self.delay_ms(now));
+        let instant = |verdict| if let Verdict::NotBefore(at, _) = verdict { at } else { until };
         let hold = self.hold.take();
-        let paced = if let Verdict::NotBefore(at, _) = self.gate(until) { at } else { until };
+        let gate = instant(self.gate(until));
         self.hold = hold;
-        paced.max(until) + jitter::after(until.since(now), gap, rng.draw())
+        let paced = gate.max(instant(self.policies.verdict(&self.config, until, self.delay, Cost::ONE)));
+        paced + jitter::after(until.since(now), gap, rng.draw())
     }
 
     /// The request that was allowed to leave at `sent` never did.
