@@ -21,8 +21,10 @@ fn main() {
         let (waiting, dispatches) =
             (waiting.parse().expect("how many wait"), dispatches.parse().expect("how many"));
         match &workload[..] {
-            "simple" => simple_cycle(dispatches as u64, false),
-            "once" => simple_cycle(dispatches as u64, true),
+            "simple" => simple_cycle(dispatches as u64, SLOTS, false),
+            "once" => simple_cycle(dispatches as u64, SLOTS, true),
+            "rate" => simple_cycle(dispatches as u64, RATE, true),
+            "delay" => simple_cycle(dispatches as u64, DELAY, true),
             "limits" => answers_with_limits(dispatches as u64),
             "own" => crowd(waiting, false, dispatches),
             "shared" => crowd(waiting, true, dispatches),
@@ -30,8 +32,10 @@ fn main() {
         };
         return;
     }
-    println!("simple cycle: {:.0} ns", best(5, || simple_cycle(300_000, false)));
-    println!("at once:      {:.0} ns", best(5, || simple_cycle(300_000, true)));
+    println!("simple cycle: {:.0} ns", best(5, || simple_cycle(300_000, SLOTS, false)));
+    for (name, options) in [("at once", SLOTS), ("with a rate", RATE), ("with a delay", DELAY)] {
+        println!("{name:<13} {:.0} ns", best(5, || simple_cycle(300_000, options, true)));
+    }
     println!("with limits:  {:.0} ns", best(5, || answers_with_limits(30_000)));
     println!("\nwaiting      own hosts  ratio   shared scope  ratio");
     let mut base = [0.0; 2];
@@ -58,8 +62,14 @@ fn engine(options: &str) -> Engine {
     Engine::new(Config::parse(serde_json::from_str(options).expect("JSON")).expect("options"))
 }
 
-fn simple_cycle(cycles: u64, is_at_once: bool) -> f64 {
-    let mut engine = engine(r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false } }"#);
+/// A scope that only slots bound.
+const SLOTS: &str = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false } }"#;
+/// The same with a pace that never keeps a request a millisecond after another.
+const RATE: &str = r#"{ "defaults": { "rate": 10000 } }"#;
+const DELAY: &str = r#"{ "defaults": { "delay": 1, "slotDelay": 0, "jitter": false } }"#;
+
+fn simple_cycle(cycles: u64, options: &str, is_at_once: bool) -> f64 {
+    let mut engine = engine(options);
     let scope = [engine.scope("example.com")];
     let start = time::Instant::now();
     for cycle in 0..cycles {
@@ -80,8 +90,7 @@ fn simple_cycle(cycles: u64, is_at_once: bool) -> f64 {
 /// The same as hosts call it, with answers that have `RateLimit` fields.
 fn answers_with_limits(cycles: u64) -> f64 {
     const LINES: &str = "ratelimit: \"default\";r=50;t=30\nratelimit-policy: \"default\";q=100;w=60\n";
-    let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false } }"#;
-    let mut boundary = Boundary::new(serde_json::from_str(options).expect("JSON")).expect("options");
+    let mut boundary = Boundary::new(serde_json::from_str(SLOTS).expect("JSON")).expect("options");
     let scope = boundary.scope("example.com");
     let start = time::Instant::now();
     for cycle in 0..cycles {

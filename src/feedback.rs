@@ -132,6 +132,18 @@ impl Feedback {
         self.answer == Answer::Ignored && self.is_bad.is_none() && self.hint.is_empty()
     }
 
+    /// The status of an answer that says no more than that it came, 0 of none; `None` where it may be bad, or
+    /// says a cost or a hint.
+    #[inline]
+    pub fn plain(&self) -> Option<u16> {
+        let status = match self.answer {
+            Answer::Response { status } if (200..400).contains(&status) => status,
+            Answer::Ignored => 0,
+            _ => return None,
+        };
+        (self.cost.is_none() && self.is_bad.is_none() && self.hint.is_empty()).then_some(status)
+    }
+
     /// It teaches no pace.
     pub const IGNORED: Self = Self {
         answer: Answer::Ignored,

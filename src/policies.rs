@@ -50,6 +50,12 @@ macro_rules! policies {
                 true $(&& self.$name.is_none())*
             }
 
+            /// Whether one of them learns from answers.
+            #[inline(always)]
+            pub fn learn(&self) -> bool {
+                false $(|| <$state>::LEARNS && self.$name.is_some())*
+            }
+
             /// Whether one of them finds the pace by itself.
             pub fn finds_pace(&self) -> bool {
                 false $(|| <$state>::FINDS_PACE && self.$name.is_some())*

@@ -29,6 +29,7 @@ pub(crate) struct Id {
 
 impl Id {
     /// The id as a whole number below 2⁵³.
+    #[inline(always)]
     pub fn to_number(self) -> f64 {
         double(u64::from(self.generation) << 32 | u64::from(self.index))
     }
@@ -98,6 +99,7 @@ impl<T> Slab<T> {
     }
 
     /// Puts an item in.
+    #[inline]
     pub fn insert(&mut self, item: T) -> Id {
         let generation = self.made % GENERATIONS;
         self.made = self.made.wrapping_add(1);
@@ -137,6 +139,15 @@ impl<T> Slab<T> {
     #[inline(always)]
     pub fn get(&self, id: Id) -> Option<&T> {
         match self.place(id.index)? {
+            Place::Used { generation, item } if *generation == id.generation => Some(item),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
+    #[inline(always)]
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
+        match self.place_mut(id.index)? {
             Place::Used { generation, item } if *generation == id.generation => Some(item),
             _ => None,
         }

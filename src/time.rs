@@ -44,7 +44,7 @@ impl Instant {
 
     /// The largest instant that is not later than `ms`; `None` for what no clock says (NaN, below 0, 2⁴³ or
     /// more milliseconds).
-    #[inline]
+    #[inline(always)]
     pub fn from_millis(ms: f64) -> Option<Self> {
         if !(0.0..END_MS).contains(&ms) {
             return None;

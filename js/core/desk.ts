@@ -202,7 +202,7 @@ export class Desk {
     if (this.#isManaged) this.#tellManagers(ticket, names, now)
     const permit = new Permit(this, ticket, id, names, cost, target, now)
     if (++this.sent === SENT) this.tellUnmet()
-    permit.method = method
+    if (method !== undefined) permit.method = method
     this.#news(this.#ears.send, permit, now)
     return permit
   }
@@ -486,6 +486,7 @@ export class Desk {
    * changed; then the engine hears it, then managers and listeners, and last those who wait are asked.
    */
   #end(permit: Permit, outcome: PermitOutcome, wait?: Wait, isRepeatable = true): Verdict {
+    if (outcome === NOTHING && wait === undefined && this.#isQuiet) return this.#endQuietly(permit)
     const { ticket } = permit
     const now = this.clock.now()
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
@@ -543,6 +544,28 @@ export class Desk {
     if (failure) throw failure.error
     if (settled === 'again') return again?.permit ?? 'unrepeatable'
     return settled === 'unknown' ? 'over' : settled
+  }
+
+  /** Whether no one hears of requests, and no scope has a manager or budgets. */
+  get #isQuiet(): boolean {
+    const isHeard = this.hears.length > 0 || this.#ears.settle.isHeard || this.#notices.areWanted
+    return !isHeard && this.#budgeted.size === 0
+  }
+
+  /** The same for an outcome without a word, which is what most functions of `run` give. */
+  #endQuietly(permit: Permit): Verdict {
+    const now = this.clock.now()
+    let hasNotices: boolean
+    try {
+      hasNotices = this.#engine.settleQuietly(now, permit.ticket)
+    } catch (error) {
+      this.#broke(error)
+      throw error
+    }
+    if (permit.outer !== undefined) this.#unheard.hear(permit, NO_OUTCOME)
+    if (this.driver.waiting > 0) this.driver.ended(now)
+    else if (hasNotices || this.#idle.length > 0 || this.draining.isOn) this.driver.changed(now)
+    return 'over'
   }
 
   #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {

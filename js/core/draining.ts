@@ -17,6 +17,11 @@ export class Draining {
     this.#rest = rest
   }
 
+  /** Whether it takes in no more. */
+  get isOn(): boolean {
+    return this.#error !== undefined
+  }
+
   /** @throws {ClosedError} for a request that is new: no hop, no retry, no call inside a function. */
   check({ isTaken }: Wait, inside: Inside): void {
     if (this.#error && !isTaken && !inside && !this.#nesting.isTraced()) throw this.#error

@@ -19,8 +19,11 @@ import type { Host } from './host.js'
 import type { Nesting, Requests } from './nesting.js'
 import type { Pause } from './pause.js'
 import type { Permit } from './permit.js'
+import { Places, type Waiters } from './places.js'
 import type { Alarm, Waiter } from './waiting.js'
 import { type Wake, wakeOf } from './wake.js'
+
+const SOON = /* @__PURE__ */ Promise.resolve()
 
 /** How late after its permit a request may begin without a report to the engine, in milliseconds. */
 export const LATE_MS = 0.5
@@ -39,8 +42,8 @@ export class Driver implements Requests {
   readonly clock: Clock
   readonly aborts = new Aborts()
   readonly #nesting: Nesting | undefined
-  /** By the place of their tickets: a key that is no small number costs the map a call. */
-  readonly #waiting = new Map<number, Waiter>()
+  /** By the place of their tickets. Those of a shared engine are never used again. */
+  readonly #waiting: Waiters
   /** Who came last. */
   #last: Waiter | undefined
   readonly #wake: Wake
@@ -48,6 +51,7 @@ export class Driver implements Requests {
   readonly #onError: (error: unknown) => boolean
   #isDraining = false
   #isStale = false
+  #isSoon = false
   /** Permits that were given and not used yet, and when the first of them was given. */
   #given = 0
   #givenAt = 0
@@ -68,6 +72,7 @@ export class Driver implements Requests {
   ) {
     this.engine = engine
     this.clock = clock
+    this.#waiting = engine.listen === undefined ? new Places() : new Map()
     this.#nesting = nesting
     this.#onRest = onRest
     this.#onError = onError
@@ -96,7 +101,7 @@ export class Driver implements Requests {
    * `isSent`: it is; else only those that wait for the next one count.
    */
   late(permit: Permit, isSent = true): void {
-    if (!(this.engine.isAwaited ?? (isSent ? this.isPaced : this.#waiting.size > 0))) return
+    if (!(this.engine.isAwaited ?? (this.isPaced && (isSent || this.#waiting.size > 0)))) return
     const now = this.clock.now()
     if (now - permit.sentAt < LATE_MS) return
     permit.begins(now)
@@ -152,6 +157,23 @@ export class Driver implements Requests {
     return this.#waiting.get(place(waiting.ticket)) === waiting
   }
 
+  /**
+   * A request ended, and no more is to be told of it: asks once for all that end in this turn of the
+   * microtasks. In a Worker another request's turn may not wake one.
+   */
+  ended(at: number): void {
+    if (this.clock.isPerRequest) this.drain(at)
+    else if (!this.#isSoon) {
+      this.#isSoon = true
+      SOON.then(this.#askSoon)
+    }
+  }
+
+  readonly #askSoon = (): void => {
+    this.#isSoon = false
+    this.changed()
+  }
+
   /** Something changed, at `at` or now: asks if a request waits. */
   changed(at?: number): void {
     if (this.#waiting.size > 0) this.drain(at)
@@ -192,7 +214,6 @@ export class Driver implements Requests {
 
   /** Asks until there is no more to send, then sleeps until there may be. `at`: the time, if it was read. */
   drain(at?: number): void {
-    this.isPaced = true
     this.#isStale = true
     if (this.#isDraining) return
     this.#isDraining = true
@@ -209,6 +230,7 @@ export class Driver implements Requests {
           ticket = this.engine.poll(now)
         }
         const next = ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY
+        if (ticket === WAIT) this.isPaced = true
         this.#wake.sleep(next, isStill ? this.clock.now() : now)
         if (next === Number.POSITIVE_INFINITY && this.#waiting.size > 0)
           this.#nesting?.stuck(this, this.engine.listen !== undefined)

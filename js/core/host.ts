@@ -33,6 +33,8 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   keepAlive(scope: ScopeHandle): boolean
   release(scope: ScopeHandle): void
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket
+  /** `settle` without a word: whether there are notices. */
+  settleQuietly(nowMs: number, ticket: Ticket): boolean
   readonly warnThreshold: number
   /** The request left only now: gaps count from here. */
   left(nowMs: number, ticket: Ticket): void

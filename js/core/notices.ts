@@ -62,6 +62,11 @@ export class Notices {
     this.#level = level
   }
 
+  /** Whether a listener or a manager wants any of it, now or from the next answer on. */
+  get areWanted(): boolean {
+    return this.areUrgent || this.#audience.isDebug || this.#audience.ears.areScopesHeard
+  }
+
   /** Whether an answer may bring something that has to be heard before others leave. */
   get areUrgent(): boolean {
     return this.#level > 0 || this.#audience.managed !== undefined

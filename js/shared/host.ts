@@ -211,6 +211,11 @@ export class SharedHost implements Host {
     return SETTLED[settled]!
   }
 
+  settleQuietly(now: number, ticket: Ticket): boolean {
+    this.settle(now, ticket)
+    return this.hasNotices
+  }
+
   get isAwaited(): boolean {
     return this.#machine.is_awaited
   }

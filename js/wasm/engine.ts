@@ -59,6 +59,7 @@ const LEFT: Partial<Engine> = {
   hasNotices: false,
   poll: () => IDLE,
   settle: () => 'unknown',
+  settleQuietly: () => false,
   takeNotices: () => [],
   askedMs: Number.NaN,
   waiting: 0,
@@ -276,6 +277,11 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
         ? raw(this).settle_plain(nowMs, ticket, answer, latencyMs, cost, flags)
         : raw(this).settle_with(nowMs, ticket, told, lines, wall)
     return SETTLED[settled]!
+  }
+
+  /** @internal `settle` without a word: whether there are notices. */
+  settleQuietly(nowMs: number, ticket: Ticket): boolean {
+    return raw(this).settle_quietly(nowMs, ticket)
   }
 
   /**

@@ -65,6 +65,7 @@ impl Engine {
     pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
         self.advance(now);
         self.named = None;
+        self.enrol_express(ticket);
         let Some(entry) = self.queue.get(ticket) else { return };
         let lane = self.queue.class(entry.class).lane;
         let [scope] = self.queue.lane_at(lane).scopes[..] else { return };
@@ -105,6 +106,7 @@ impl Engine {
         if named.is_empty() && !self.has_budgets {
             return None;
         }
+        self.enrol_express(ticket);
         let (sent, mut scopes) = self.flying(ticket)?;
         if named.is_empty() && scopes.len() == 1 {
             return None;

@@ -3,6 +3,7 @@
 //! | file | concern |
 //! |---|---|
 //! | here | the verbs, and how a request ends |
+//! | [`express`] | requests that nothing keeps: they leave and end in one piece |
 //! | [`request`] | a request as it is handed in: its scopes, its costs, whether it makes sense |
 //! | [`scopes`] | handles of scopes, their settings, holds and pauses |
 //! | [`budgets`] | which budget of a server's a request spends from |
@@ -14,6 +15,7 @@
 //! request is asked and no request moves.
 
 mod budgets;
+mod express;
 mod report;
 mod request;
 mod schedule;
@@ -217,6 +219,12 @@ impl Engine {
     /// All that is left out is what would be undone at once: the state is the same as after `submit` and
     /// `poll`, which `tests/native/reference.rs` compares.
     pub fn send_at_once(&mut self, now: Instant, request: Request) -> Result<Option<Ticket>, SubmitError> {
+        if let [id] = *request.scopes
+            && request.is_plain()
+            && let Some(ticket) = self.send_express(now, id)
+        {
+            return Ok(Some(ticket));
+        }
         self.advance(now);
         if self.waiting() > 0 || request.delay_ms > 0.0 || self.global_block().is_some() {
             return Ok(None);
@@ -330,6 +338,7 @@ impl Engine {
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
         let left = now + self.epoch_offset;
         self.advance(now);
+        self.enrol_express(ticket);
         let Some(sent) = self.sent_at(ticket) else { return };
         let class = self.queue.entry(ticket.0.index).class;
         let lane = self.queue.class(class).lane;
@@ -343,6 +352,11 @@ impl Engine {
 
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) {
+        if let Some(status) = feedback.plain()
+            && self.settle_express(now, ticket, status, feedback.latency_ms)
+        {
+            return;
+        }
         self.settle_with(now, ticket, News::Same(feedback));
     }
 
@@ -393,6 +407,7 @@ impl Engine {
     /// gives its slot and its cost back. An unknown ticket is ignored.
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
         self.advance(now);
+        self.enrol_express(ticket);
         let Some(entry) = self.queue.get(ticket) else { return };
         self.totals.cancelled += 1;
         let lane = self.queue.class(entry.class).lane;
@@ -406,6 +421,7 @@ impl Engine {
                 self.forget(ticket.0.index);
                 return;
             }
+            Stage::Express { .. } => return,
             Stage::Parked { .. } => self.unpark(ticket.0.index),
             Stage::Waiting { .. } | Stage::Early { .. } => {
                 let from = self.lift(lane);
@@ -426,7 +442,7 @@ impl Engine {
     pub fn prioritize(&mut self, now: Instant, ticket: Ticket, priority: f64) {
         self.advance(now);
         let Some(stage) = self.queue.get(ticket).map(|entry| entry.stage) else { return };
-        if !priority.is_finite() || matches!(stage, Stage::InFlight { .. }) {
+        if !priority.is_finite() || matches!(stage, Stage::InFlight { .. } | Stage::Express { .. }) {
             return;
         }
         let class = self.queue.entry(ticket.0.index).class;
@@ -482,6 +498,7 @@ impl Engine {
     /// there.
     fn apply_feedback(&mut self, now: Instant, ticket: Ticket, news: News) -> bool {
         self.advance(now);
+        self.enrol_express(ticket);
         let Some(&Entry { stage: Stage::InFlight { sent }, has_failed: is_repeat, class, .. }) =
             self.queue.get(ticket)
         else {

@@ -33,6 +33,15 @@ impl<'a> Request<'a> {
     pub const fn new(scopes: &'a [ScopeId]) -> Self {
         Self { scopes, costs: &[], priority: 0.0, delay_ms: 0.0, waited_ms: 0.0 }
     }
+
+    /// Whether it says no more than its scopes.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.costs, [] | [1.0])
+            && self.priority == 0.0
+            && self.delay_ms == 0.0
+            && self.waited_ms == 0.0
+    }
 }
 
 /// When a request could be sent as things stand, and why not now.
@@ -105,7 +114,7 @@ impl Engine {
     /// Whether a request has a scope that is down: it looked whether that is back.
     pub fn is_down(&self, ticket: Ticket) -> bool {
         self.queue.get(ticket).is_some_and(|entry| {
-            let scopes = &self.queue.lane_at(self.queue.class(entry.class).lane).scopes;
+            let scopes = self.queue.scopes_of(entry);
             scopes.iter().any(|&scope| self.registry[scope].scope.down(self.now).is_some())
         })
     }

@@ -100,6 +100,9 @@ impl Engine {
                 self.observe(scope);
             }
         }
+        if let [scope] = *scopes {
+            self.leave_express(ticket, scope);
+        }
         ticket
     }
 

@@ -68,7 +68,7 @@ impl Engine {
     /// bounds their scopes, no server has said a limit of them, and no request waits for one.
     pub fn has_room(&self, ticket: Ticket) -> bool {
         let Some(entry) = self.queue.get(ticket) else { return false };
-        let scopes = &self.queue.lane_at(self.queue.class(entry.class).lane).scopes;
+        let scopes = self.queue.scopes_of(entry);
         let mut entries = scopes.iter().map(|&scope| &self.registry[scope]);
         self.global_block().is_none()
             && entries.all(|entry| {

@@ -143,6 +143,30 @@ impl Meter {
         core::mem::take(&mut self.is_turned)
     }
 
+    /// Whether [`Meter::note`] would be true.
+    #[inline(always)]
+    pub fn turns(&self, now: Instant) -> bool {
+        self.is_turned || now.since(self.opened) >= WINDOW
+    }
+
+    /// [`Meter::note`] where no request waits and no window turns over.
+    #[inline(always)]
+    pub fn note_express(&mut self, now: Instant, in_flight: u32) {
+        if now > self.seen {
+            self.this.busy += u64::from(self.activity.in_flight) * now.since(self.seen).micros();
+            self.seen = now;
+        }
+        self.activity = Activity { in_flight, is_waiting: false, bound: None };
+    }
+
+    /// The same as a request leaves.
+    #[inline(always)]
+    pub fn note_express_send(&mut self, now: Instant, in_flight: u32) {
+        self.note_express(now, in_flight);
+        self.most_in_flight = self.most_in_flight.max(in_flight);
+        self.this.sends = self.this.sends.saturating_add(1);
+    }
+
     /// A request leaves; [`Meter::note`] follows.
     #[inline]
     pub fn on_send(&mut self, now: Instant) {

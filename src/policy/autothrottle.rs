@@ -55,6 +55,7 @@ impl State {
 
 impl Policy for State {
     type Config = Config;
+    const LEARNS: bool = true;
     const KEYS: &'static [(&'static str, f64)] = &[("delaySeconds", LONGEST_MS / 1000.0)];
 
     fn fresh(config: &Config) -> Self {

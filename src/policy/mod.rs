@@ -93,6 +93,9 @@ pub trait Policy: Copy + Debug + PartialEq {
     /// takes no steps beside it. It follows what a server says of its quota.
     const FINDS_PACE: bool = false;
 
+    /// Whether it learns from answers.
+    const LEARNS: bool = false;
+
     /// What its numbers are called in a snapshot, and the largest of each that makes sense.
     const KEYS: &'static [(&'static str, f64)];
 

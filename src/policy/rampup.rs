@@ -483,6 +483,7 @@ fn least(config: &Config) -> f64 {
 
 impl Policy for State {
     type Config = Config;
+    const LEARNS: bool = true;
     const KEYS: &'static [(&'static str, f64)] =
         &[("gap", LONGEST_MS), ("gapMargin", 1.0), ("gapClimb", 2.0)];
     const FINDS_PACE: bool = true;

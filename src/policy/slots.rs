@@ -59,6 +59,24 @@ impl State {
         self.forget_rested(now, slot_delay);
     }
 
+    /// Whether no free slot rests.
+    #[inline(always)]
+    pub fn are_rested(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// [`State::on_send`] where no slot rests.
+    #[inline(always)]
+    pub fn take(&mut self) {
+        self.in_flight += 1;
+    }
+
+    /// [`State::on_settle`] where no slot needs a rest.
+    #[inline(always)]
+    pub fn give_back(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
     /// Slots that have rested are as good as new and need no memory.
     #[inline]
     pub fn forget_rested(&mut self, now: Instant, slot_delay: Span) {

@@ -18,6 +18,15 @@ pub(crate) struct Need {
     pub costs: Costs,
 }
 
+impl Need {
+    /// Of a request that says neither a cost nor a priority, where no quota counts.
+    pub const PLAIN: Self =
+        Self { priority: PLAIN_PRIORITY, share: !0, costs: Costs::Each(Reverse(Cost::ONE)) };
+}
+
+/// [`priority_key`] of 0.
+const PLAIN_PRIORITY: u64 = !(1 << 63);
+
 /// What a request costs in each of its scopes. Where shares are equal the larger comes first: the small would
 /// keep it waiting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,5 +169,6 @@ mod tests {
             assert!(priority_key(pair[0]) < priority_key(pair[1]), "{pair:?}");
         }
         assert_eq!(priority_key(0.0), priority_key(-0.0));
+        assert_eq!(priority_key(0.0), Need::PLAIN.priority);
     }
 }

@@ -47,11 +47,14 @@ pub(crate) enum Stage {
     Parked { position: u32 },
     /// Sent at this instant.
     InFlight { sent: Instant },
+    /// The same of a request that [left alone](Queue::send_express).
+    Express { sent: Instant },
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub stage: Stage,
+    /// The class; of an express ticket the scope.
     pub class: u32,
     /// It was sent before, and no response came.
     pub has_failed: bool,
@@ -146,7 +149,7 @@ impl Queue {
             Stage::Early { position } => {
                 class.early.remove(position, &mut place_early(&mut self.tickets));
             }
-            Stage::Parked { .. } | Stage::InFlight { .. } => return,
+            Stage::Parked { .. } | Stage::InFlight { .. } | Stage::Express { .. } => return,
         }
         self.waiting -= 1;
         let class = &self.classes[class_index];
@@ -175,6 +178,61 @@ impl Queue {
         (lane.served, lane.members) = (served, lane.members + 1);
         let stage = Stage::InFlight { sent: now };
         Ticket(self.tickets.insert(Entry { stage, class, has_failed: false, age }))
+    }
+
+    /// A request of this one scope, of cost 1 and priority 0, leaves at once. It has neither class nor lane
+    /// until a verb needs them ([`Queue::enrol_express`]). Gives its age, too.
+    #[inline(always)]
+    pub fn send_express(&mut self, scope: u32, now: Instant) -> (Ticket, u64) {
+        let age = self.next_age(now);
+        self.stamp = age + 1;
+        let stage = Stage::Express { sent: now };
+        (Ticket(self.tickets.insert(Entry { stage, class: scope, has_failed: false, age })), age + 1)
+    }
+
+    /// A ticket that was sent by the lane of this one scope needs it no more, if it is plain. Gives when it
+    /// left, as an age, and the lane that was the spare one, if that is forgotten.
+    pub fn leave_express(&mut self, index: u32, scope: u32) -> Option<(u64, Option<Lane>)> {
+        let Entry { stage: Stage::InFlight { sent }, class, .. } = self.tickets[index] else { return None };
+        if self.classes[class].need != Need::PLAIN {
+            return None;
+        }
+        let entry = &mut self.tickets[index];
+        (entry.stage, entry.class) = (Stage::Express { sent }, scope);
+        let served = self.lanes[self.classes[class].lane].served;
+        Some((served, self.vacate(class)))
+    }
+
+    /// The scope of an express ticket.
+    #[inline(always)]
+    pub fn express(&self, ticket: Ticket) -> Option<u32> {
+        let entry = self.tickets.get(ticket.0)?;
+        matches!(entry.stage, Stage::Express { .. }).then_some(entry.class)
+    }
+
+    /// An express ticket is over.
+    #[inline(always)]
+    pub fn forget_express(&mut self, index: u32) {
+        self.tickets.remove(index);
+    }
+
+    /// Makes an express ticket one like all others: as if [`Queue::send_at_once`] had given it, and the last
+    /// of its lane had left at `served`.
+    pub fn enrol_express(&mut self, index: u32, lane: u32, served: u64) {
+        let Stage::Express { sent } = self.tickets[index].stage else { return };
+        let class = self.enrol(lane, Need::PLAIN);
+        let lane = &mut self.lanes[lane];
+        (lane.served, lane.members) = (lane.served.max(served), lane.members + 1);
+        let entry = &mut self.tickets[index];
+        (entry.stage, entry.class) = (Stage::InFlight { sent }, class);
+    }
+
+    /// The scopes of a ticket.
+    pub fn scopes_of<'a>(&'a self, entry: &'a Entry) -> &'a [u32] {
+        match entry.stage {
+            Stage::Express { .. } => core::slice::from_ref(&entry.class),
+            _ => &self.lane_at(self.class(entry.class).lane).scopes,
+        }
     }
 
     /// An admitted ticket left at `sent`, from somewhere else.
@@ -252,7 +310,7 @@ impl Queue {
     /// What is in flight: send times with the scopes of each.
     pub fn flying(&self) -> impl Iterator<Item = (Instant, &[u32])> {
         self.tickets.iter().filter_map(|entry| match entry.stage {
-            Stage::InFlight { sent } => Some((sent, &*self.lane_at(self.class(entry.class).lane).scopes)),
+            Stage::InFlight { sent } | Stage::Express { sent } => Some((sent, self.scopes_of(entry))),
             _ => None,
         })
     }

@@ -34,6 +34,7 @@ impl Scope {
         rng: &mut Rng,
     ) -> Settled {
         self.slots.on_settle(now, sent, self.slot_delay());
+        self.hold = self.hold.filter(|&until| until > now);
         if let Some(actual) = feedback.cost {
             self.on_actual(now, sent, expected, actual);
         }

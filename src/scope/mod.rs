@@ -88,6 +88,55 @@ impl Scope {
         self.has_no_quota() && cost <= Cost::ONE
     }
 
+    /// Whether only slots, a delay and a rate bound it, and no answer but a bad one changes that.
+    #[inline(always)]
+    pub fn is_express(&self) -> bool {
+        let config = &*self.config;
+        !self.paused
+            && self.hold.is_none()
+            && self.has_no_quota()
+            && !self.policies.learn()
+            && config.slot_delay == Span::ZERO
+            && !config.is_budget
+            && self.slots.are_rested()
+    }
+
+    /// [`Scope::verdict`] and [`Scope::on_send`] of a request of cost 1 where the scope is express; the
+    /// caller's timer was so `late`. False where it is not, or may not leave: then no state has changed.
+    #[inline(always)]
+    pub fn send_express(&mut self, now: Instant, late: Span, rng: &mut Rng) -> bool {
+        if !self.is_express() || self.slots.is_full(self.config.concurrency) {
+            return false;
+        }
+        if self.config.delay > 0.0 && self.delay_ends() > Some(now) {
+            return false;
+        }
+        if self.policies.is_empty() {
+            debug_assert!(self.verdict(now, Cost::ONE) == Verdict::Go, "express is no other verdict");
+            self.delay = self.delay.on_send(now, rng.draw());
+            self.slots.take();
+            return true;
+        }
+        self.send_paced(now, late, rng)
+    }
+
+    fn delay_ends(&self) -> Option<Instant> {
+        self.delay.next(self.config.delay_span(), self.config.jitter)
+    }
+
+    fn send_paced(&mut self, now: Instant, late: Span, rng: &mut Rng) -> bool {
+        if self.policies.verdict(&self.config, now, self.delay, Cost::ONE) != Verdict::Go {
+            return false;
+        }
+        debug_assert!(self.verdict(now, Cost::ONE) == Verdict::Go, "express is no other verdict");
+        let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight(), late, cost: Cost::ONE };
+        self.policies.on_wait(now);
+        self.policies.on_send(&self.config, &sent);
+        self.delay = self.delay.on_send(now, sent.draw);
+        self.slots.take();
+        true
+    }
+
     /// A request waits, and none did.
     pub fn on_wait(&mut self, now: Instant) {
         self.policies.on_wait(now);

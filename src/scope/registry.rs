@@ -52,6 +52,8 @@ pub(crate) struct Entry {
     turn: u32,
     /// Neighbours in one of the lists of idle scopes; `None` when the scope is in neither.
     idle: Option<[u32; 2]>,
+    /// When the last express request left, as an age.
+    pub served: u64,
     is_asleep: bool,
     /// Whether a notice said that a wait was cut.
     pub is_cut_told: bool,
@@ -136,6 +138,7 @@ impl Registry {
             pins: 0,
             turn,
             idle: None,
+            served: 0,
             is_asleep: false,
             role,
             family: None,
@@ -401,6 +404,12 @@ impl Registry {
     pub fn entry(&mut self, index: u32) -> (ScopeId, &mut Entry) {
         let (id, entry) = self.entries.item_mut(index);
         (ScopeId(id), entry)
+    }
+
+    /// The same of a handle that still means what it meant.
+    #[inline(always)]
+    pub fn get_mut(&mut self, id: ScopeId) -> Option<&mut Entry> {
+        self.entries.get_mut(id.0)
     }
 
     /// The full handle of an index.

@@ -114,7 +114,8 @@ fn sending_at_once_leaves_the_state_of_submit_and_poll() {
                     let costs = [[1.0, 2.0], [0.0, 1.0], [0.5, 0.5], [30.0, 0.0], [1.0, f64::NAN]][pick(5)];
                     let delay_ms = [0.0, 0.0, 0.0, 5.0, -1.0][pick(5)];
                     let priority = [0.0, 3.0, -1.0][pick(3)];
-                    let request = Request { costs: &costs, delay_ms, priority, ..Request::new(&scopes) };
+                    let costs = &costs[..scopes.len().min(2)];
+                    let request = Request { costs, delay_ms, priority, ..Request::new(&scopes) };
                     let ticket = slow.submit(now, request);
                     let sent = fast.send_at_once(now, request);
                     if let Ok(Some(sent)) = sent {
@@ -157,7 +158,8 @@ fn sending_at_once_leaves_the_state_of_submit_and_poll() {
                 waiting.retain(|&other| other != ticket);
                 flying.push(ticket);
             }
-            assert_eq!(format!("{slow:?}"), format!("{fast:?}"), "seed {seed}, event {event}");
+            let state = |engine: &Engine| (engine.stats(now), engine.snapshot(now, None));
+            assert_eq!(state(&slow), state(&fast), "seed {seed}, event {event}");
         }
     }
     assert!(at_once > 25 * seeds, "only {at_once}");

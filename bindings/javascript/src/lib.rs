@@ -73,7 +73,13 @@ impl WasmEngine {
         cost: f64,
         flags: u32,
     ) -> u32 {
-        self.0.settle(now, ticket, &Outcome::new(answer, latency_ms, cost, flags)) as u32
+        self.0.settle_plain(now, ticket, answer, latency_ms, cost, flags) as u32
+    }
+
+    /// The same without a word; whether there are notices.
+    pub fn settle_quietly(&mut self, now: f64, ticket: f64) -> bool {
+        self.0.settle_plain(now, ticket, f64::NAN, f64::NAN, f64::NAN, 0);
+        self.0.has_notices()
     }
 
     /// The same with header lines, and with all that [`Outcome::told`] takes.
