@@ -11,7 +11,7 @@ use crate::{
     observe::{Settled, Wait},
     policy::{Ended, denied, jitter, quota::Cost, stall},
     rng::Rng,
-    time::{Instant, Span},
+    time::{Instant, LONGEST_MS, Span},
 };
 
 /// A 403 that refuses the pace counts as this status.
@@ -241,7 +241,8 @@ impl Scope {
         let gate = instant(self.gate(until));
         self.hold = hold;
         let paced = gate.max(instant(self.policies.verdict(&self.config, until, self.delay, Cost::ONE)));
-        paced + jitter::after(until.since(now), gap, rng.draw())
+        // No hold is longer than a snapshot can say.
+        (paced + jitter::after(until.since(now), gap, rng.draw())).min(now + Span::from_millis(LONGEST_MS))
     }
 
     /// The request that was allowed to leave at `sent` never did.

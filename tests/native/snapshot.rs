@@ -143,6 +143,32 @@ fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
 }
 
 /// What robots.txt asked for is asked for in the next process, too.
+/// What chance adds to a refusal's wait makes no hold longer than a snapshot can say.
+#[test]
+fn the_longest_hold_goes_on() {
+    for options in [
+        r#"{ "backoff": { "maxHold": 31536000000 } }"#,
+        r#"{ "rampup": true, "backoff": { "maxHold": 31536000000 } }"#,
+    ] {
+        for seed in 0..20 {
+            let options = options.replacen('{', &format!(r#"{{ "seed": {seed},"#), 1);
+            let config = Config::parse(json(&options)).unwrap();
+            let mut engine = Engine::new(config.clone());
+            let scope = engine.scope("a");
+            let now = millis(1000.0);
+            let ticket = engine.send_at_once(now, Request::new(&[scope])).unwrap().expect("no request waits");
+            let hint = Hint { hold: Some(Span::from_millis(31_536_000_000.0)), ..Hint::default() };
+            engine.settle(now, ticket, &Feedback { hint, ..Feedback::response(429) });
+            let snapshot = Value::from(engine.snapshot(now, Some(WALL)));
+            let read = Snapshot::parse(snapshot).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            let next = Engine::restore(config, &read, now, Some(WALL));
+            let [held, before] = [&next, &engine]
+                .map(|engine| engine.scope_stats(now, engine.find("a").unwrap()).unwrap().hold_until);
+            assert_eq!(held, before, "seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn a_crawl_delay_goes_on() {
     let at = millis;
