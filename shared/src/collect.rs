@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// How long it listens for processes that it does not know; those that it knows may take a fifth of a lease
-/// longer, since they repeat a lost story then.
+/// longer, since they repeat a lost story then. Where it does not know who lived it is twice that: each may
+/// have slots of which only its story tells, and that has the way there and back.
 pub const COLLECT: Span = Span::from_micros(100_000);
 /// Batches that follow a story, at most.
 const MOST_BATCHES: usize = 4096;
@@ -66,16 +67,24 @@ impl Collecting {
         for kept in known {
             collecting.insert(kept);
         }
+        let longer = Span::from_micros(lease.micros() / 5);
+        if epoch > 1 {
+            collecting.until = now + COLLECT + longer + longer;
+        }
         let first = collecting.known.first();
-        if let Some((number, memory)) = first.and_then(|kept| Some((kept.number, memory(&kept.bytes)?))) {
+        let read = first.and_then(|kept| Some((kept.number, now.since(kept.at), memory(&kept.bytes)?)));
+        if let Some((number, age, memory)) = read {
             let there = memory.members.iter().filter(|known| known.alive && Some(known.id) != gone);
             let mut missing = Few::default();
             for id in there.map(|known| known.id).chain([own]) {
                 missing.add(id, ());
             }
             collecting.read = Some((number, memory));
-            collecting.missing = Some(missing);
-            collecting.until = now + COLLECT + Span::from_micros(lease.micros() / 5);
+            // An old one tells of others than those that live, but where no other process was left.
+            if age.micros() <= 2 * lease.micros() || missing.len() == 1 && number.0 + 1 == epoch {
+                collecting.missing = Some(missing);
+                collecting.until = now + COLLECT + longer;
+            }
         }
         collecting
     }

@@ -414,10 +414,8 @@ impl Shared {
         } else if let Some((at, _)) = &mut self.way.others {
             *at = self.now;
         }
-        // The leader is to say so at once: a new process need not wait for the next beat.
-        if self.member.epoch == 0 {
-            self.say_to_leader(Said::Ping);
-        }
+        // The leader is to say so at once: who does not know it need not wait for the next beat.
+        self.say_to_leader(Said::Ping);
     }
 
     /// The transport answers.
