@@ -30,7 +30,7 @@ export const STORIES = [
         network: { latency: 120 },
       },
       policies: [
-        { kind: 'custom', name: 'Throttle', throttle: { rate: 3, backoff: {} } },
+        { kind: 'custom', name: 'Throttle', throttle: { rate: 3, jitter: false, backoff: {} } },
         deaf('Does not listen', { rate: 3 }),
       ],
       changes: [],
