@@ -3,6 +3,7 @@
  * outcome that is partly wrong counts nowhere.
  */
 import { answerOf } from '../answers/answer.js'
+import { hintLines } from '../answers/headers.js'
 import { isObject, isPlain, keysOf, kindOf, notOneOf, shown, wrong } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { Clock, HeaderMap } from '../options/options.js'
@@ -54,6 +55,23 @@ export class Converter {
       adjustDelay,
     }
     return told as Outcome
+  }
+
+  /**
+   * What a good answer of `fetch` says of limits, as lines for the engine; `undefined` for all that `outcome`
+   * has to look at.
+   */
+  goodLines(response: Response): string | undefined {
+    if (this.#hints !== undefined) return undefined
+    try {
+      const { status, headers } = response
+      const isGood = Number.isInteger(status) && status >= 200 && status < 300
+      // In this order: Node loads its fetch with the first look at `Headers`, which takes ten milliseconds.
+      const isRead = isGood && isObject(headers) && Symbol.iterator in headers
+      return isRead && headers instanceof Headers ? hintLines(headers) : undefined
+    } catch {
+      return undefined // A getter throws.
+    }
   }
 
   /** What an outcome means for the scopes that it names. */

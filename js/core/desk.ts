@@ -23,8 +23,10 @@ import {
   type Ticket,
   WAIT,
 } from '../wasm/engine.js'
+import { UNKNOWN } from '../wasm/numbers.js'
 import type { Abortable } from './aborts.js'
-import { Converter, checkedCost, type HeaderMaps } from './convert.js'
+import { Charges } from './charges.js'
+import { Converter, type HeaderMaps } from './convert.js'
 import { Draining } from './draining.js'
 import { Driver } from './driver.js'
 import {
@@ -72,6 +74,7 @@ export class Desk {
   readonly #isManaged: boolean
   readonly #notices: Notices
   readonly #converter: Converter
+  readonly #charges: Charges
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
   readonly #unheard: Unheard
@@ -128,6 +131,7 @@ export class Desk {
       managed && ((name, handle) => this.#notices.manage(managed, name, handle)),
     )
     this.#converter = new Converter(clock, this.handles, hints)
+    this.#charges = new Charges(engine, clock, this.handles)
     this.#warnThreshold = engine.warnThreshold
     engine.listen?.({
       changed: () => this.driver.changed(),
@@ -217,7 +221,7 @@ export class Desk {
     if (isHeard) this.tell(requestEvent(news, request, now, told))
   }
 
-  /** A request waits no longer, and was never sent. */
+  /** A request waits no longer. */
   cancelled(request: Waiting, error: unknown): void {
     this.#news(this.#ears.cancel, request, undefined, { error })
   }
@@ -240,35 +244,8 @@ export class Desk {
 
   /** What a request turned out to cost. It may have been settled. */
   adjust(permit: Permit, cost: PermitOutcome['cost']): void {
-    const told = checkedCost(cost, permit)
-    this.#charge(permit, true, (name) => (typeof told === 'object' ? told[name] : told))
+    this.#charges.adjust(permit, cost)
     this.driver.changed()
-  }
-
-  /** Notes what a request cost, where that is known; the engine hears it here, or with the outcome. */
-  #charge(permit: Permit, isAdjusted: boolean, of: (name: string) => number | undefined): void {
-    const { scopes, sentAt, cost, charged } = permit
-    const now = this.clock.now()
-    permit.charged = scopes.map((name, index) => {
-      const before = charged?.[index] ?? (typeof cost === 'number' ? cost : cost[index]!)
-      const actual = of(name) ?? before
-      // A scope that the engine has forgotten owes no wait.
-      if (isAdjusted && actual !== before && this.#engine.find(name) >= 0)
-        this.#engine.adjust(now, this.handles.of(name).handle, sentAt, before, actual)
-      return actual
-    })
-    permit.isAdjusted ||= isAdjusted
-  }
-
-  /** After an adjustment the outcome carries no cost: the engine would begin from what it expected. */
-  #costs(permit: Permit, told: Outcome): Outcome {
-    if (told.cost === undefined && !told.scopes?.some((own) => own.cost !== undefined)) return told
-    const { cost, scopes, ...rest } = told
-    const { isAdjusted } = permit
-    const ownOf = (name: string) => scopes?.find(({ scope }) => scope === this.handles.of(name).handle)
-    this.#charge(permit, isAdjusted, (name) => ownOf(name)?.cost ?? cost)
-    if (!isAdjusted) return told
-    return scopes ? { ...rest, scopes: scopes.map(({ cost: _, ...own }) => own) } : rest
   }
 
   /** A permit that no code can settle any more: its slots come back, with a warning. */
@@ -365,8 +342,7 @@ export class Desk {
 
   /** Resolves when no request waits or is in flight. */
   idle(): Promise<void> {
-    if (this.isIdle) return Promise.resolve()
-    return new Promise((resolve) => this.#idle.push(resolve))
+    return this.isIdle ? Promise.resolve() : new Promise((resolve) => void this.#idle.push(resolve))
   }
 
   /** The same as `#asked` for most calls, without a closure. */
@@ -500,7 +476,7 @@ export class Desk {
     let failure: { error: unknown } | undefined
     try {
       if (outcome !== NOTHING)
-        told = this.#costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
+        told = this.#charges.costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
       // An answer with header fields may be the first to name a budget.
       const mayName = isAlone && since === undefined && told.headers !== undefined
       const naming = mayName ? () => this.#route(permit) : undefined
@@ -555,17 +531,41 @@ export class Desk {
   /** The same for an outcome without a word, which is what most functions of `run` give. */
   #endQuietly(permit: Permit): Verdict {
     const now = this.clock.now()
+    this.#settleQuietly(now, permit.ticket, UNKNOWN, UNKNOWN, '')
+    if (permit.outer !== undefined) this.#unheard.hear(permit, NO_OUTCOME)
+    return 'over'
+  }
+
+  /**
+   * The same for a good answer that has no more to say than its header fields. False where it is another
+   * one, or a listener wants to hear of it: then it is to be settled.
+   */
+  settleGood(permit: Permit, response: Response): boolean {
+    const lines =
+      this.#isQuiet && permit.again === undefined ? this.#converter.goodLines(response) : undefined
+    if (lines === undefined || !permit.take()) return false
+    const now = this.clock.now()
+    permit.isGood = true
+    if (lines !== '') {
+      this.driver.isPaced = true
+      if (permit.scopes.length === 1) this.#route(permit) // It may be the first to name a budget.
+    }
+    this.#settleQuietly(now, permit.ticket, response.status, now - permit.sentAt, lines)
+    return true
+  }
+
+  #settleQuietly(now: number, ticket: Ticket, status: number, latencyMs: number, lines: string): void {
     let hasNotices: boolean
     try {
-      hasNotices = this.#engine.settleQuietly(now, permit.ticket)
+      const wallMs = lines === '' ? UNKNOWN : this.clock.wallNow()
+      hasNotices = this.#engine.settleQuietly(now, ticket, status, latencyMs, lines, wallMs)
     } catch (error) {
       this.#broke(error)
       throw error
     }
-    if (permit.outer !== undefined) this.#unheard.hear(permit, NO_OUTCOME)
+    if (hasNotices) this.tellNotices()
     if (this.driver.waiting > 0) this.driver.ended(now)
-    else if (hasNotices || this.#idle.length > 0 || this.draining.isOn) this.driver.changed(now)
-    return 'over'
+    else if (this.#idle.length > 0 || this.draining.isOn) this.driver.changed(now)
   }
 
   #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {

@@ -33,8 +33,15 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   keepAlive(scope: ScopeHandle): boolean
   release(scope: ScopeHandle): void
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket
-  /** `settle` without a word: whether there are notices. */
-  settleQuietly(nowMs: number, ticket: Ticket): boolean
+  /** `settle` of a good answer, or of no word (NaN), that is not sent again: whether there are notices. */
+  settleQuietly(
+    nowMs: number,
+    ticket: Ticket,
+    status: number,
+    latencyMs: number,
+    lines: string,
+    wallMs: number,
+  ): boolean
   readonly warnThreshold: number
   /** The request left only now: gaps count from here. */
   left(nowMs: number, ticket: Ticket): void

@@ -97,6 +97,8 @@ export class Fetcher {
   readonly #robots: Robots | undefined
   /** Whether the host is the scope of every request that names none, and no hook has to be asked. */
   readonly #isPlain: boolean
+  /** Whether a good answer is given as it came, and its slot comes back at its headers. */
+  readonly #isGiven: boolean
   /** The global `fetch` as it was when this was made: the throttle may be put in its place. */
   readonly platform = globalThis.fetch
   #sending: RequestInfo | URL | undefined
@@ -106,6 +108,7 @@ export class Fetcher {
     this.#settings = settings
     this.#robots = robots
     this.#isPlain = robots === undefined && settings.getScopes === undefined
+    this.#isGiven = !this.#isAsked && !this.isHeldByBodies
   }
 
   /** Whether slots are held until bodies are over. */
@@ -218,6 +221,8 @@ export class Fetcher {
     const options = permit.retry ?? this.#settings.retry
     const retry = options && new Retry(options, hop.input, hop.init, permit.retry !== undefined)
     const { pause } = permit
+    const isLast = !retry && (end as unknown) === this.#give
+    const isPlain = isLast && this.#isGiven && call.options.adjustDelay === undefined
     for (;;) {
       const attempt: Attempt = { permit, outcome: NOTHING, response: undefined }
       try {
@@ -231,6 +236,7 @@ export class Fetcher {
           failure = { error }
         }
         this.#desk.nesting.over(permit)
+        if (isPlain && response && this.#desk.settleGood(permit, response)) return response as T
         const heard = failure
           ? this.#failed(failure.error, attempt, hop, call, retry)
           : this.#answered(response, attempt, hop, call, retry)

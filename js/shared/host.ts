@@ -19,7 +19,7 @@ import type { ScopeOptions } from '../options/options.js'
 import { brokenOff, Engine, IDLE, WAIT } from '../wasm/engine.js'
 import { ROBOTS, SETTLED } from '../wasm/generated.js'
 import { loadShared, type WasmShared } from '../wasm/load/shared.js'
-import { costsOf, numbers, numbersOf } from '../wasm/numbers.js'
+import { costsOf, numbers, numbersOf, plainNumbers } from '../wasm/numbers.js'
 import type {
   Notice,
   Outcome,
@@ -204,15 +204,25 @@ export class SharedHost implements Host {
   settle(now: number, ticket: Ticket, outcome: Outcome = {}): Settled {
     this.askedMs = Number.NaN
     const { answer, latencyMs, cost, flags, lines, wall, told } = numbersOf(now, ticket, outcome)
-    const all = told ?? Float64Array.of(answer, latencyMs, cost, flags)
-    const settled = this.#machine.settle(now, ticket, all, lines, wall)
+    return this.#settle(now, ticket, told ?? plainNumbers(answer, latencyMs, cost, flags), lines, wall)
+  }
+
+  #settle(now: number, ticket: Ticket, told: Float64Array, lines: string, wall: number): Settled {
+    const settled = this.#machine.settle(now, ticket, told, lines, wall)
     this.askedMs = this.#machine.asked_ms
     this.#soon()
     return SETTLED[settled]!
   }
 
-  settleQuietly(now: number, ticket: Ticket): boolean {
-    this.settle(now, ticket)
+  settleQuietly(
+    now: number,
+    ticket: Ticket,
+    status: number,
+    latencyMs: number,
+    lines: string,
+    wallMs: number,
+  ): boolean {
+    this.#settle(now, ticket, plainNumbers(status, latencyMs), lines, wallMs)
     return this.hasNotices
   }
 

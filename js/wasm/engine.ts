@@ -26,7 +26,7 @@ import {
 import type { EngineOptions, ScopeOptions } from '../options/options.js'
 import { ROBOTS, SETTLED } from './generated.js'
 import { prepare, WasmEngine } from './load/load.js'
-import { costsOf, NO_OUTCOME, numbers, numbersOf, UNKNOWN } from './numbers.js'
+import { costsOf, NO_OUTCOME, numbers, numbersOf, plainNumbers, UNKNOWN } from './numbers.js'
 import type {
   Notice,
   Outcome,
@@ -279,9 +279,18 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
     return SETTLED[settled]!
   }
 
-  /** @internal `settle` without a word: whether there are notices. */
-  settleQuietly(nowMs: number, ticket: Ticket): boolean {
-    return raw(this).settle_quietly(nowMs, ticket)
+  /** @internal `settle` of a good answer, or of no word (NaN), without checks: whether there are notices. */
+  settleQuietly(
+    nowMs: number,
+    ticket: Ticket,
+    status: number,
+    latencyMs: number,
+    lines: string,
+    wallMs: number,
+  ): boolean {
+    if (lines === '') return raw(this).settle_quietly(nowMs, ticket, status, latencyMs)
+    raw(this).settle_with(nowMs, ticket, plainNumbers(status, latencyMs), lines, wallMs)
+    return this.hasNotices
   }
 
   /**

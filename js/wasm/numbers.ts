@@ -58,11 +58,7 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
     wall = typeof wallNowMs === 'function' ? wallNowMs() : wallNowMs
     if (typeof wall !== 'number') throw wrong('wallNowMs', 'a number', wall)
     if (hints === undefined && scopes === undefined && retryDelay === undefined) {
-      plain[0] = answer
-      plain[1] = latencyMs
-      plain[2] = cost
-      plain[3] = flags
-      told = plain
+      told = plainNumbers(answer, latencyMs, cost, flags)
     } else {
       const first = [answer, latencyMs, cost, flags, retryDelay ?? UNKNOWN]
       const own = scopes?.flatMap(scopeNumbers) ?? []
@@ -74,6 +70,15 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
 
 /** What most outcomes with lines tell: filled anew for each, and copied as it crosses. */
 const plain = new Float64Array(4)
+
+/** What an outcome tells that has lines and no more: good until the next. */
+export function plainNumbers(answer: number, latencyMs: number, cost = UNKNOWN, flags = 0): Float64Array {
+  plain[0] = answer
+  plain[1] = latencyMs
+  plain[2] = cost
+  plain[3] = flags
+  return plain
+}
 
 /** One cost for all scopes, or one for each. */
 export function costsOf(cost: number | readonly number[]): Float64Array {

@@ -201,7 +201,7 @@ describe('every method that the module shows', () => {
     const fifth = seen.send_at_once(22, a, 1, 0)
     assert.ok(fifth >= 0)
     assert.equal(seen.send_at_once(22, a, 1, 0), -1)
-    assert.equal(seen.settle_quietly(22, first), seen.hasNotices, 'it is over')
+    assert.equal(seen.settle_quietly(22, first, NaN, NaN), seen.hasNotices, 'it is over')
     assert.equal(seen.send_at_once(22, a, 6, 0), -4)
     assert.deepEqual([seen.refused_scope, seen.refused_path], ['a', 'defaults.quota'])
     assert.ok(Number.isNaN(seen.refused_ms))

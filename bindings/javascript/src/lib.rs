@@ -76,9 +76,9 @@ impl WasmEngine {
         self.0.settle_plain(now, ticket, answer, latency_ms, cost, flags) as u32
     }
 
-    /// The same without a word; whether there are notices.
-    pub fn settle_quietly(&mut self, now: f64, ticket: f64) -> bool {
-        self.0.settle_plain(now, ticket, f64::NAN, f64::NAN, f64::NAN, 0);
+    /// The same of a good answer or none; whether there are notices.
+    pub fn settle_quietly(&mut self, now: f64, ticket: f64, answer: f64, latency_ms: f64) -> bool {
+        self.0.settle_plain(now, ticket, answer, latency_ms, f64::NAN, 0);
         self.0.has_notices()
     }
 
