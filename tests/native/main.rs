@@ -20,6 +20,7 @@ mod pace;
 mod player;
 mod properties;
 mod python;
+
 mod quota;
 mod rampup;
 mod reading;
@@ -33,3 +34,4 @@ mod simulate;
 mod snapshot;
 mod soak;
 mod tidy;
+mod tower;

@@ -18,10 +18,10 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// A service behind a [`Throttle`].
 ///
 /// ```
-/// # use autothrottle_tower::{BoxError, Throttle};
+/// # use autothrottle_tower::{BoxError, Options, Throttle};
 /// # async fn send(_: http::Request<()>) -> Result<http::Response<()>, BoxError> { Ok(http::Response::new(())) }
 /// # fn made() -> Result<(), Box<dyn std::error::Error>> {
-/// let throttle = Throttle::new(serde_json::json!({ "rate": 5 }))?;
+/// let throttle = Throttle::new(Options { rate: Some(5.into()), ..Options::default() })?;
 /// let client = tower::ServiceBuilder::new().layer(throttle).service_fn(send);
 /// # Ok(())
 /// # }

@@ -2,12 +2,13 @@
 //! leaves when your limits and its server allow it.
 //!
 //! ```
-//! use autothrottle_tower::Throttle;
+//! use autothrottle_tower::{Options, Throttle};
 //! # async fn fetch() -> Result<http::Response<()>, std::io::Error> { Ok(http::Response::new(())) }
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let throttle = Throttle::new(serde_json::json!({ "rate": 5 }))?;           // five a second to each host
+//! let options = Options { rate: Some(5.into()), ..Options::default() };       // five a second to each host
+//! let throttle = Throttle::new(options)?;
 //! for _ in 0..10 {
 //!     let response = throttle.run("https://api.example/items", fetch).await?;
 //!     assert_eq!(response?.status(), 200);
@@ -22,9 +23,10 @@
 //! * `Local` and `Redis` (features of those names) share limits with other processes, of Node and Python, too.
 //! * With the feature `reqwest` it is a middleware of `reqwest-middleware`.
 //!
-//! Options have the names and defaults of
-//! [the table of settings](https://github.com/autothrottle/autothrottle/blob/main/docs/settings.md); times are
-//! milliseconds. With no options it is one request a second to each host.
+//! [`Options`] has each setting with its meaning, range and default; with none, each host gets one request a
+//! second. What serde reads will do, too, such as a file: names are then those of
+//! [the table of settings](https://github.com/autothrottle/autothrottle/blob/main/docs/settings.md), and times
+//! are milliseconds.
 //!
 //! # What it hears
 //!
@@ -47,6 +49,7 @@ mod host;
 mod layer;
 #[cfg(all(feature = "local", unix))]
 mod local;
+mod options;
 mod permit;
 #[cfg(feature = "redis")]
 mod redis;
@@ -68,6 +71,10 @@ pub use error::Error;
 pub use layer::{BoxError, Throttled};
 #[cfg(all(feature = "local", unix))]
 pub use local::Local;
+pub use options::{
+    AutoThrottleOptions, BackoffOptions, BackoffTarget, Jitter, LongRetryAfter, Options, QuotaOptions,
+    Quotas, RampupOptions, Rate, RateOptions, RetryOptions, ScopeOptions, Switch,
+};
 pub use permit::{Charge, Permit};
 #[cfg(feature = "redis")]
 pub use redis::Redis;

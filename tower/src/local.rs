@@ -46,10 +46,11 @@ const MOST_UNREAD: usize = 64 << 20;
 /// Processes of one machine that share their limits: those of this user with the same name, in Rust and Node.
 ///
 /// ```no_run
-/// use autothrottle_tower::{Local, Throttle};
+/// use autothrottle_tower::{Local, Options, Throttle};
 ///
 /// # fn made() -> Result<Throttle, Box<dyn std::error::Error>> {
-/// let throttle = Throttle::shared(serde_json::json!({ "rate": 5 }), Local::new("crawl"))?;
+/// let options = Options { rate: Some(5.into()), ..Options::default() };
+/// let throttle = Throttle::shared(options, Local::new("crawl"))?;
 /// # Ok(throttle)
 /// # }
 /// ```

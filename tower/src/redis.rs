@@ -27,11 +27,12 @@ use crate::heard::{Heard, Joins, LEASE, Why, joins};
 /// Processes that share their limits through Redis or Valkey: those of the same name, in Rust, Node and Python.
 ///
 /// ```no_run
-/// use autothrottle_tower::{Redis, Throttle};
+/// use autothrottle_tower::{Options, Redis, Throttle};
 ///
 /// # fn made() -> Result<Throttle, Box<dyn std::error::Error>> {
 /// let client = redis::Client::open("redis://localhost:6379/0")?;
-/// let throttle = Throttle::shared(serde_json::json!({ "rate": 5 }), Redis::new(client, "crawl"))?;
+/// let options = Options { rate: Some(5.into()), ..Options::default() };
+/// let throttle = Throttle::shared(options, Redis::new(client, "crawl"))?;
 /// # Ok(throttle)
 /// # }
 /// ```

@@ -11,10 +11,11 @@ use crate::{BoxError, Throttle, answer::hints_of};
 /// A [`Policy`] for tower's `RetryLayer`, above the throttle: an attempt waits for its permit like any request.
 ///
 /// ```
-/// # use autothrottle_tower::{BoxError, Retry, Throttle};
+/// # use autothrottle_tower::{BoxError, Options, Retry, RetryOptions, Throttle};
 /// # async fn send(_: http::Request<()>) -> Result<http::Response<()>, BoxError> { Ok(http::Response::new(())) }
 /// # fn made() -> Result<(), Box<dyn std::error::Error>> {
-/// let throttle = Throttle::new(serde_json::json!({ "rate": 5, "retry": { "limit": 3 } }))?;
+/// let retry = Some(RetryOptions { limit: 3, ..RetryOptions::default() });
+/// let throttle = Throttle::new(Options { rate: Some(5.into()), retry, ..Options::default() })?;
 /// let client = tower::ServiceBuilder::new()
 ///     .retry(Retry::new(&throttle))
 ///     .layer(throttle)

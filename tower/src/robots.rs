@@ -50,13 +50,13 @@ const MOST_HOSTS: usize = 10_000;
 /// Keeps to the robots.txt of each host: a layer above a [`Throttle`], or a middleware of reqwest before it.
 ///
 /// ```
-/// # use autothrottle_tower::{BoxError, Robots, Throttle};
+/// # use autothrottle_tower::{BoxError, Options, Robots, Throttle};
 /// # type Body = http_body_util::Empty<&'static [u8]>;
 /// # async fn send(_: http::Request<Body>) -> Result<http::Response<Body>, BoxError> {
 /// #     Ok(http::Response::new(Body::new()))
 /// # }
 /// # fn made() -> Result<(), Box<dyn std::error::Error>> {
-/// let throttle = Throttle::new(serde_json::json!({}))?;
+/// let throttle = Throttle::new(Options::default())?;
 /// let client = tower::ServiceBuilder::new()
 ///     .layer(Robots::new(&throttle, "my-bot/1.0"))
 ///     .layer(throttle)

@@ -60,7 +60,8 @@ pub(crate) struct State {
 }
 
 impl Throttle {
-    /// A throttle with these options: anything that serde reads, such as `serde_json::json!({ "rate": 5 })`.
+    /// A throttle with these options: [`Options`](crate::Options), or anything that serde reads, such as
+    /// `serde_json::json!({ "rate": 5 })`.
     ///
     /// # Errors
     ///
@@ -98,7 +99,7 @@ impl Throttle {
         Self(Arc::new(Shared { origin: Instant::now(), state: Mutex::new(state), earlier }))
     }
 
-    /// Changes settings of one scope while it runs.
+    /// Changes settings of one scope while it runs: [`ScopeOptions`](crate::ScopeOptions), or what serde reads.
     ///
     /// # Errors
     ///

@@ -1,0 +1,177 @@
+//! What people who type Rust get of the table of settings: the structs of `tower/src/settings.rs`.
+//! `UPDATE_GOLDEN=1` writes them anew. Names are in Rust's case, times are `Duration`s, and what only a
+//! driver in another language reads is left out.
+
+use std::fmt::Write;
+
+use autothrottle::config::{
+    scrapy::snake,
+    table::{self, DefaultValue, Kind, Row, Section, Text},
+};
+
+use super::settings::up_to_date;
+
+/// A section that Rust knows, with its struct and a word about it.
+const SECTIONS: &[(Section, &str, &str)] = &[
+    (Section::Root, "Options", "All options of a throttle. Settings of every scope may stand at the top."),
+    (Section::Scope, "ScopeOptions", "Settings of one scope, or of all in `defaults`."),
+    (Section::Rate, "RateOptions", "A rate with its own span, or with bursts."),
+    (Section::Quota, "QuotaOptions", "A budget per window."),
+    (Section::AutoThrottle, "AutoThrottleOptions", "Scrapy's AutoThrottle: the delay follows the latency."),
+    (Section::Backoff, "BackoffOptions", "A longer delay after bad answers, and the way back."),
+    (Section::Rampup, "RampupOptions", "Find the server's limit and stay just below it."),
+    (Section::Retry, "RetryOptions", "What [`Retry`](crate::Retry) sends again."),
+];
+
+/// Words of JavaScript's, and Rust's for them. The longer ones first.
+const WORDS: &[(&str, &str)] = &[
+    (", in milliseconds", ""),
+    (" in milliseconds", ""),
+    ("Milliseconds", "Time"),
+    (
+        "Whether and how `throttle.fetch` repeats requests.",
+        "Whether and how [`Retry`](crate::Retry) repeats requests.",
+    ),
+    ("`fetch` does not, and sending", "Clients do not by themselves, and sending"),
+    (
+        "Each keeps its promise and context in memory; `throttle.map` pulls work instead.",
+        "Each keeps its task in memory.",
+    ),
+    ("`QueueFullError`", "[`Error::QueueFull`](crate::Error::QueueFull)"),
+    ("`CostExceedsQuotaError`", "[`Error::CostExceedsQuota`](crate::Error::CostExceedsQuota)"),
+    ("`ScopeDownError`", "[`Error::ScopeDown`](crate::Error::ScopeDown)"),
+    ("`fail` with a `RetryAfterTooLongError`", "`Fail` gives the answer as it is"),
+    ("`wait` as long as", "`Wait` as long as"),
+    ("or `cap` the wait", "or `Cap` the wait"),
+    ("one `stall` event, or a `warning` if it has no listener", "one warning of `tracing`"),
+    ("with the warning `wait-capped`", "with a warning of `tracing`"),
+    ("`{ rate: 5 }` is `{ defaults: { rate: 5 } }`", "`rate` is then `defaults.rate`"),
+    (
+        "`5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, window, burst }`",
+        "`5.into()`, `\"100/min\".into()` (`/s`, `/min`, `/h`, `/day`), or [`RateOptions`]",
+    ),
+    (
+        "a number, `{ limit, window, strict }`, or a list of those",
+        "a number, a [`QuotaOptions`], or a list of those",
+    ),
+    ("[-0.1, 0.3] is from", "(-0.1, 0.3) is from"),
+    ("a number, or a range [low, high] whose", "a number, or a range (low, high) whose"),
+];
+
+/// A text with its names and units as Rust has them.
+fn rustic(text: &str) -> String {
+    let mut out = text.to_string();
+    for (from, to) in WORDS {
+        out = out.replace(from, to);
+    }
+    for row in table::ROWS.iter().filter(|row| snake(row.key) != row.key) {
+        out = out.replace(&format!("`{}`", row.key), &format!("`{}`", snake(row.key)));
+        out = out.replace(&format!(".{}`", row.key), &format!(".{}`", snake(row.key)));
+    }
+    out
+}
+
+fn struct_of(of: Section) -> Option<&'static str> {
+    SECTIONS.iter().find(|(section, ..)| *section == of).map(|(_, name, _)| *name)
+}
+
+/// `None` for what only a driver in another language reads.
+fn type_of(kind: Kind) -> Option<String> {
+    Some(match kind {
+        Kind::Number { .. } | Kind::Fraction => "f64".into(),
+        Kind::Whole { .. } => "u32".into(),
+        Kind::Seed => "u64".into(),
+        Kind::Millis { .. } | Kind::MillisOrFalse => "Duration".into(),
+        Kind::Flag => "bool".into(),
+        Kind::Target => "BackoffTarget".into(),
+        Kind::Codes { .. } => "Vec<u16>".into(),
+        Kind::Failures => "Vec<Failure>".into(),
+        Kind::Jitter => "Jitter".into(),
+        Kind::Quota => "Quotas".into(),
+        Kind::Rate => "Rate".into(),
+        Kind::Word(_) => "LongRetryAfter".into(),
+        Kind::Texts(_) => "Vec<String>".into(),
+        Kind::Object(section) => struct_of(section)?.into(),
+        Kind::Named(section) => format!("BTreeMap<String, {}>", struct_of(section)?),
+        Kind::FlagOr(section) => format!("Switch<{}>", struct_of(section)?),
+        Kind::Amounts | Kind::Text(_) | Kind::Function | Kind::Driver(_) => return None,
+    })
+}
+
+/// The default in words.
+fn default_of(row: &Row, text: &Text) -> String {
+    let is_time = matches!(row.kind, Kind::Millis { .. });
+    let value = match row.default {
+        DefaultValue::Required => "required".into(),
+        DefaultValue::Unset if !text.when.is_empty() => return rustic(text.when),
+        DefaultValue::Unset | DefaultValue::Empty => "none".into(),
+        DefaultValue::Flag(false) if row.kind == Kind::MillisOrFalse => "none".into(),
+        DefaultValue::Number(number) if is_time && number >= 1000.0 => format!("{} s", number / 1000.0),
+        DefaultValue::Number(number) if is_time => format!("{number} ms"),
+        DefaultValue::Number(number) => number.to_string(),
+        DefaultValue::Flag(flag) => flag.to_string(),
+        DefaultValue::Word(word) => format!("`{}{}`", word[..1].to_uppercase(), &word[1..]),
+        DefaultValue::Words(words) => words.join(", "),
+        DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    };
+    if text.when.is_empty() { value } else { format!("{value}; {}", rustic(text.when)) }
+}
+
+/// What a setting means, in lines that fit.
+fn doc(row: &Row, text: &Text) -> String {
+    let mut doc = rustic(text.about);
+    let wants = row.kind.wants();
+    if matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction) {
+        write!(doc, " {}{}.", wants[..1].to_uppercase(), &wants[1..]).unwrap();
+    }
+    if row.default != DefaultValue::Required {
+        write!(doc, " Default {}.", default_of(row, text)).unwrap();
+    }
+    if !text.because.is_empty() {
+        write!(doc, " {}", rustic(text.because)).unwrap();
+    }
+    if !text.scrapy.is_empty() {
+        write!(doc, " Scrapy: {}.", text.scrapy).unwrap();
+    }
+    let mut out = String::new();
+    let mut line = String::from("        ///");
+    for word in doc.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 108 {
+            writeln!(out, "{line}").unwrap();
+            line = String::from("        ///");
+        }
+        write!(line, " {word}").unwrap();
+    }
+    writeln!(out, "{line}").unwrap();
+    out
+}
+
+const HEAD: &str = "\
+// The options as structs, written from `src/config/table.rs` by `npm run bless`: change them there. A part of
+// `options.rs`, which has the types of the fields. Each is `None` by default: the engine's default holds.
+
+options! {
+";
+
+#[test]
+fn rusts_structs_are_the_table() {
+    let texts = table::TEXTS.iter().flat_map(|text| [text.about, text.when, text.because]);
+    let all = texts.collect::<String>();
+    for (from, _) in WORDS {
+        assert!(all.contains(from), "no text says {from:?}");
+    }
+    let mut code = String::from(HEAD);
+    for &(section, name, about) in SECTIONS {
+        writeln!(code, "    /// {about}\n    {name} {{").unwrap();
+        let is_here = |of: Section| of == section || section == Section::Root && of == Section::Scope;
+        for (row, text) in table::ROWS.iter().zip(table::TEXTS).filter(|(row, _)| is_here(row.section)) {
+            let Some(kind) = type_of(row.kind) else { continue };
+            let wrapped =
+                if row.default == DefaultValue::Required { kind } else { format!("Option<{kind}>") };
+            writeln!(code, "{}        {} {:?}: {wrapped},", doc(row, text), snake(row.key), row.key).unwrap();
+        }
+        code.push_str("    }\n");
+    }
+    code.push_str("}\n");
+    up_to_date("tower/src/settings.rs", &code);
+}
