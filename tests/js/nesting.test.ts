@@ -354,6 +354,21 @@ test('the fetch of a permit sends its request, once, and is heard whatever is re
   await assert.rejects(permit.fetch(page), TypeError)
 })
 
+test('a client that does not send by the throttle: its permit is used once it is settled', async () => {
+  for (const isSettled of [false, true]) {
+    const { clock, throttle, sent, sleep } = make({ maxInFlight: 2, delay: 100 })
+    const done = throttle.run(page, async (permit) => {
+      await sleep(10) // Its request leaves at 0, and its answer comes at 10.
+      if (isSettled) permit.settle({ status: 200 })
+      await throttle.fetch(page)
+    })
+    await clock.advance(1000)
+    await done
+    // Unsettled it is for the first call of the throttle, which leaves beside what was not seen.
+    assert.deepEqual(times(sent), isSettled ? [100] : [10])
+  }
+})
+
 test('the signal of a permit: of the caller, of the iteration, of requestTimeout', async () => {
   const { clock, throttle, sleep } = make({ defaults: { concurrency: 9, delay: 0, slotDelay: 0 } })
   const signals: AbortSignal[] = []
