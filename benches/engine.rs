@@ -26,6 +26,8 @@ fn main() {
             "rate" => simple_cycle(dispatches as u64, RATE, true),
             "delay" => simple_cycle(dispatches as u64, DELAY, true),
             "limits" => answers_with_limits(dispatches as u64),
+            "known" => answers_of_budgets(waiting, dispatches as u64, false),
+            "unknown" => answers_of_budgets(waiting, dispatches as u64, true),
             "own" => crowd(waiting, false, dispatches),
             "shared" => crowd(waiting, true, dispatches),
             other => panic!("no workload {other}"),
@@ -98,6 +100,45 @@ fn answers_with_limits(cycles: u64) -> f64 {
         let ticket = boundary.send_at_once(now, scope, 1.0, 0.0);
         let outcome = Outcome { lines: LINES, wall_ms: 1.8e12, ..Outcome::new(200.0, 1.0, f64::NAN, 0) };
         assert_eq!(boundary.settle(now, ticket, &outcome), Settled::Over);
+    }
+    start.elapsed().as_nanos() as f64 / cycles as f64
+}
+
+/// Requests to a server that has named so many budgets: to a route that is known, or to a new one each time.
+fn answers_of_budgets(budgets: usize, cycles: u64, is_new: bool) -> f64 {
+    let mut boundary = Boundary::new(serde_json::from_str(SLOTS).expect("JSON")).expect("options");
+    let scope = boundary.scope("api.example");
+    let mut now = 0.0;
+    let mut cycle = |route: String, budget: usize| {
+        now += 10.0;
+        let ticket = boundary.submit(now, scope, 1.0, 0.0, 0.0);
+        let url = format!("https://api.example/{route}");
+        boundary.route(now, ticket, "GET", &url);
+        assert_eq!(boundary.poll(now), ticket, "none is used up");
+        boundary.route(now, ticket, "GET", &url);
+        let lines =
+            format!("x-ratelimit-resource: r{budget}\nx-ratelimit-remaining: 900\nx-ratelimit-reset: 30\n");
+        let outcome =
+            Outcome { lines: &lines, wall_ms: 1.8e12 + now, ..Outcome::new(200.0, 1.0, f64::NAN, 0) };
+        assert_eq!(boundary.settle(now, ticket, &outcome), Settled::Over);
+        boundary.take_notices();
+    };
+    let word = |mut number: u64| {
+        let mut word = String::from("w");
+        for _ in 0..6 {
+            word.push(char::from(b'a' + (number % 26) as u8));
+            number /= 26;
+        }
+        word
+    };
+    for budget in 0..budgets {
+        cycle(word(budget as u64), budget);
+    }
+    let start = time::Instant::now();
+    for number in 0..cycles {
+        let budget = (number * 7 % budgets as u64) as usize;
+        let route = if is_new { word(1_000_000 + number) } else { word(budget as u64) };
+        cycle(route, budget);
     }
     start.elapsed().as_nanos() as f64 / cycles as f64
 }

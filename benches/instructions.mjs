@@ -5,7 +5,8 @@
  * second time with twice the dispatches, and the difference is what they take: setting up cancels out.
  *
  * `--check` compares what most requests take with `tests/golden/instructions.json`, and fails where it is
- * three in a hundred more. `UPDATE_GOLDEN=1` writes that file.
+ * three in a hundred more. `UPDATE_GOLDEN=1` writes that file. It fails, too, where an answer of a server that
+ * has named a thousand budgets takes noticeably more than one of a server with a hundred.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -36,6 +37,14 @@ const MOST = 1.03
 const CYCLES = ['simple', 'once', 'rate', 'delay', 'limits']
 const now = Object.fromEntries(CYCLES.map((name) => [name, Math.round(perDispatch(name, 0, 5000))]))
 for (const name of CYCLES) console.log(`${name.padEnd(8)} ${now[name]} instructions`)
+/** Of a route that is known, and of a new one each time: the most that ten times the budgets may cost. */
+const BUDGETS = { known: 1.1, unknown: 1.6 }
+for (const [name, most] of Object.entries(BUDGETS)) {
+  const [few, many] = [100, 1000].map((budgets) => perDispatch(name, budgets, 500))
+  const ratio = many / few
+  console.log(`${name.padEnd(8)} ${few} instructions beside 100 budgets, ${ratio.toFixed(2)} × beside 1,000`)
+  if (ratio > most) throw new Error(`${name}: beside 1,000 budgets an answer takes ${ratio.toFixed(2)} ×`)
+}
 if (process.argv.includes('--check')) {
   const { rustc, ...known } = JSON.parse(readFileSync(FILE, 'utf8'))
   const compiler = output('rustc', ['--version']).trim()

@@ -8,6 +8,9 @@
 //! 3. while a budget is used up, one of them is on its way at a time. If it is refused, and no budget is
 //!    there again before, the next waits for [`PATIENCE`];
 //! 4. one that says no route waits for all.
+//!
+//! Of a server that has named more than [`LOOKED_AT`] budgets, those named last are looked at: the budget of a
+//! new route is hardly one of the others, and a decision costs no more.
 
 use super::Engine;
 use crate::{
@@ -22,6 +25,9 @@ const KEPT: u32 = 2;
 /// Discord's buckets are there again within seconds. A longer wait for a budget that is likely another's
 /// (GitHub's search) is in vain: the first answer will say.
 pub(super) const PATIENCE: Span = Span::from_micros(5_000_000);
+
+/// The most budgets that keep a request of this kind.
+const LOOKED_AT: usize = 64;
 
 impl Engine {
     /// What one scope says to a request of this cost (rule 2 of `budgets`, and those above). `is_alone`: the
@@ -58,7 +64,7 @@ impl Engine {
         };
         let Some(scope) = self.known(of).filter(|_| cost > Cost::ZERO) else { return verdict };
         let Some(family) = self.registry[scope].family.as_deref() else { return verdict };
-        let budgets = || self.registry.budgets(scope);
+        let budgets = || self.registry.latest_budgets(scope).take(LOOKED_AT);
         let is_open = !matches!(entry.role, Role::Budget(..)) && verdict == Verdict::Go;
         if is_open && (family.unknown > 0 || now < family.vain) {
             let used_up = budgets().filter_map(|budget| self.registry[budget].scope.told_next(now, cost));
@@ -86,7 +92,7 @@ impl Engine {
         if !is_patient {
             return verdict;
         }
-        let many = budgets().count().max(1) as u32;
+        let many = family.many.max(1) as u32;
         let cost = cost.plus(Cost::whole(unknown / many));
         let all = budgets().map(|budget| self.registry[budget].scope.verdict(now, cost));
         // One that takes longer is likely another's.
@@ -157,7 +163,12 @@ impl Engine {
 
     /// Less is kept back, or more is there.
     pub(super) fn refresh_inside(&mut self, scope: u32) {
-        for index in self.registry.budgets(scope).collect::<Vec<_>>() {
+        if self.waiting() == 0 {
+            return;
+        }
+        let mut next = self.registry.budgets(scope).next();
+        while let Some(index) = next {
+            next = self.registry.budget_after(index);
             self.refresh_waiting(index);
         }
         for place in 0_usize.. {

@@ -279,8 +279,18 @@ impl Registry {
     /// The budgets of a scope, least recently named first.
     pub fn budgets(&self, scope: u32) -> impl Iterator<Item = u32> {
         let first = self[scope].family.as_ref().map(|family| family.budgets.least);
-        let known = |index: u32| (index != NONE).then_some(index);
-        core::iter::successors(first.and_then(known), move |&index| known(self.near(index)[1]))
+        core::iter::successors(first.and_then(known), |&index| self.budget_after(index))
+    }
+
+    /// The same, most recently named first.
+    pub fn latest_budgets(&self, scope: u32) -> impl Iterator<Item = u32> {
+        let first = self[scope].family.as_ref().map(|family| family.budgets.latest);
+        core::iter::successors(first.and_then(known), |&index| known(self.near(index)[0]))
+    }
+
+    /// The budget of the same scope that was named next after this one.
+    pub fn budget_after(&self, index: u32) -> Option<u32> {
+        known(self.near(index)[1])
     }
 
     /// Puts a budget that is in no list at the end of that of its scope.
@@ -416,6 +426,11 @@ impl Registry {
     pub fn id(&self, index: u32) -> ScopeId {
         ScopeId(self.entries.id(index))
     }
+}
+
+/// An index that may be none.
+fn known(index: u32) -> Option<u32> {
+    (index != NONE).then_some(index)
 }
 
 impl core::ops::Index<u32> for Registry {

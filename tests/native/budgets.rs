@@ -212,7 +212,7 @@ impl Rig {
         kinds
     }
 
-    fn budgets(&self, now: f64) -> Vec<(String, Option<f64>)> {
+    pub fn budgets(&self, now: f64) -> Vec<(String, Option<f64>)> {
         let stats = self.boundary.scope_stats_at(now, self.scope).unwrap();
         stats.budgets.into_iter().flatten().map(|(name, budget)| (name, budget.quota_left)).collect()
     }

@@ -4,6 +4,7 @@ mod answers;
 mod baselines;
 mod beside;
 mod boundary;
+mod bounds;
 mod budgets;
 mod config;
 mod elsewhere;
