@@ -162,19 +162,33 @@ async function costs({ library, atOnce, ms, warmMs, ...told }) {
   setInterval(() => {}, 1000)
 }
 
-/** On the word of its parent it asks for permits, and says when each of a few came; then it holds them. */
-async function probe({ name, store, scopes }) {
-  const shared = await group({ name, store })
+/**
+ * On the word of its parent it asks for permits, and says when each of a few came; then it holds them. Before
+ * that it learns of `hosts`.
+ */
+async function probe({ name, store, folder, scopes, hosts = 0 }) {
+  const shared = await group({ name, store, ...(folder && { folder }) })
   const throttle = createThrottle({ maxInFlight: 10_000, defaults: FREE, scopes, shared })
+  await learn(throttle, hosts)
   process.on('message', ({ scope, count, then }) => {
     const ask = async () => {
-      const permit = await throttle.acquire({ scopes: scope })
+      const permit = await throttle.acquire({ scopes: scope }).catch(({ code }) => process.send({ code }))
+      if (permit === true) return
       if (count < 1000) process.send({ scope, at: Date.now() })
       if (then !== 'hold') permit.settle({ status: 200, latency: 1 })
       if (then === 'again') await ask()
     }
     for (let index = 0; index < count; index++) ask()
   })
+}
+
+/** Has each of these hosts answer once. */
+async function learn(throttle, hosts) {
+  for (let host = 0; host < hosts; host += 500) {
+    const some = Array.from({ length: Math.min(500, hosts - host) }, (_, index) => `h${host + index}.example`)
+    const permits = await Promise.all(some.map((scopes) => throttle.acquire({ scopes })))
+    for (const permit of permits) permit.settle({ status: 200, latency: 300 })
+  }
 }
 
 /**
@@ -193,11 +207,7 @@ async function takeover({ name, store, hosts }) {
       await sleep(20)
     }
   }
-  for (let host = 0; host < hosts; host += 500) {
-    const some = Array.from({ length: Math.min(500, hosts - host) }, (_, index) => `h${host + index}.example`)
-    const permits = await Promise.all(some.map((scopes) => throttle.acquire({ scopes })))
-    for (const permit of permits) permit.settle({ status: 200, latency: 300 })
-  }
+  await learn(throttle, hosts)
   // News of a refusal goes out at once, with all that is known.
   const tell = async () => (await throttle.acquire({ scopes: 'bad' })).settle({ status: 503 })
   setInterval(() => tell().catch(() => {}), 5000)

@@ -4,6 +4,7 @@ use autothrottle::Span;
 
 use crate::{
     api::{Offline, Refusal, Warning},
+    group::PATIENCE,
     leader::{Beginning, Leader},
     machine::{Shared, Unheard},
     stored,
@@ -15,6 +16,12 @@ impl Shared {
     pub(crate) fn others_live(&self) -> bool {
         let lease = self.settings.lease.micros();
         self.way.others.is_some_and(|(at, _)| self.now.since(at).micros() <= 2 * lease)
+    }
+
+    /// Whether those that live speak another version. When one of them dies, the others have as long to take
+    /// over as a process waits before it is offline.
+    pub(crate) fn hears_foreign(&self) -> bool {
+        matches!(self.way.others, Some((at, Unheard::Foreign(_))) if self.now.since(at) < PATIENCE)
     }
 
     /// A process that is offline waits as long as it knows that others live.

@@ -28,7 +28,7 @@ use crate::{
 /// To write a whole snapshot of more bytes than this is the work of a turn of its own.
 pub(crate) const LONG: usize = 32_768;
 /// A process that hears no leader for so long is offline.
-const PATIENCE: Span = Span::from_micros(5_000_000);
+pub(crate) const PATIENCE: Span = Span::from_micros(5_000_000);
 /// So soon what is new is said.
 pub(crate) const SOON: Span = Span::from_micros(20_000);
 
@@ -205,7 +205,7 @@ impl Shared {
                 self.compete_within(part(lease, 10));
                 next = part(lease, 10);
                 // A lease lasts as long after its holder's last word: before that, to be refused is right.
-                if self.way.was_refused && silent.micros() >= 2 * lease.micros() {
+                if self.way.was_refused && silent.micros() >= 2 * lease.micros() && !self.hears_foreign() {
                     self.reconnect(false);
                 }
             }
@@ -282,7 +282,9 @@ impl Shared {
         let is_deaf = self.way.deaf_until.is_some_and(|until| until > self.now);
         let late = self.lease_span();
         let is_asked = self.way.competing.is_some_and(|(_, at)| self.now.since(at) < late + late);
-        if is_deaf || is_asked || self.lease().is_some() {
+        // An older version does not know that a process which it cannot read may decide: it is let lead while
+        // it lives.
+        if is_deaf || is_asked || self.hears_foreign() || self.lease().is_some() {
             return;
         }
         let op = self.op();

@@ -1,14 +1,16 @@
 /**
  * One of several processes that share a limit, by the socket in `folder` or by Redis at `port`:
- * `member.mjs {folder, client, port, cluster, version, name, url, options, offline, atOnce} [WORKERS]`. It
- * asks for pages until its parent says `end`; `state` is answered with what it knows. With `version` it is
- * a process of a package whose protocol has that number.
+ * `member.mjs {folder, client, port, cluster, version, dist, name, url, options, offline, atOnce} [WORKERS]`.
+ * It asks for pages until its parent says `end`; `state` is answered with what it knows. With `version` it is
+ * a process of a package whose protocol has that number; with `dist`, of the package that was built there.
  */
 import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
-import { createThrottle } from '../../dist/node/index.js'
 
-const { folder, version, name, url, options, offline, atOnce = 4, ...store } = JSON.parse(process.argv[2])
+const told = JSON.parse(process.argv[2])
+const { folder, version, dist, name, url, options, offline, atOnce = 4, ...store } = told
+const of = (file) => import(new URL(file, dist ?? new URL('../../dist/', import.meta.url)))
+const { createThrottle } = await of('node/index.js')
 
 const frame = readFileSync(new URL('../../shared/src/frame.rs', import.meta.url), 'utf8')
 const OURS = Number(/VERSION: u8 = (\d+);/.exec(frame)[1])
@@ -33,9 +35,9 @@ function speaking(client) {
 }
 
 async function group() {
-  if (folder) return (await import('../../dist/local.js')).local({ name, folder })
+  if (folder) return (await of('local.js')).local({ name, folder })
   const { CLIENTS, CLUSTERS } = await import('./clients.mjs')
-  const { redis } = await import('../../dist/redis.js')
+  const { redis } = await of('redis.js')
   const client = await (store.cluster ? CLUSTERS : CLIENTS)[store.client](store.port)
   return redis(version ? speaking(client) : client, { name, ...(offline && { offline }) })
 }

@@ -45,6 +45,28 @@ fn what_hears_beats_and_gets_no_answer_has_heard_nothing_for_as_long() {
     assert!(others.clone().all(|of| !group.warned.contains_key(&of)), "only the one that starves says so");
 }
 
+/// A process of an older version does not know that one which it cannot read may decide, and would go on
+/// alone beside it.
+#[test]
+fn who_hears_another_version_leaves_the_lease_to_it_while_it_lives() {
+    let mut group = Group::of(2, &gap(50.0), &settings());
+    group.ask(0, 500);
+    group.ask(1, 500);
+    group.run(1_000_000, 10_000);
+    let leader = (0..2).find(|&of| group.role(of) == Role::Leader).unwrap();
+    let other = 1 - leader;
+    group.dead.push(leader);
+    for _ in 0..5 {
+        hears(&mut group, other, &foreign());
+        group.run(1_000_000, 10_000);
+    }
+    let before = group.count(other);
+    assert_eq!(group.role(other), Role::Member, "another version may have it");
+    group.run(6_000_000, 10_000);
+    assert_eq!(group.role(other), Role::Leader, "it is gone");
+    assert!(group.count(other) > before + 20);
+}
+
 /// A rolling upgrade: those that others cannot read are there, so the limit is not this process's alone.
 #[test]
 fn who_hears_processes_of_another_version_waits_and_does_not_divide() {
@@ -85,7 +107,7 @@ fn who_goes_alone_and_hears_of_another_version_waits_from_then_on() {
     let divides = Settings { offline: Some(Offline::Divide), ..settings() };
     let mut group = Group::of(2, &gap(50.0), &divides);
     group.ask(0, 2000);
-    group.ask(1, 2000);
+    group.ask(1, 200);
     group.run(3_000_000, 10_000);
     group.cut = vec![0, 1];
     group.run(10_000_000, 10_000);

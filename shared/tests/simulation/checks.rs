@@ -11,6 +11,8 @@ use crate::{
 
 /// A grant of a gap is used so late at most, where grants have been in time.
 const USED_LATE: Micros = 62_500;
+/// A leader that does not know who lived listens so long before it decides.
+const LISTENS: Micros = 700 * MS;
 
 pub fn problems(settings: &Settings, world: &World, measured: Micros) -> Vec<String> {
     let mut all = Vec::new();
@@ -89,11 +91,16 @@ fn gaps(settings: &Settings, world: &World, problems: &mut Vec<String>) {
         { slow }.any(|&(from, _, span)| at >= from && at <= from + span + LEASE)
     });
     // A store that paused makes messages slower than those before: what they grant is used so late, and twice
-    // as late where grants came back in the second before. The next send shows it, a gap later.
+    // as late where grants came back in the second before. The next send shows it, a gap later. A leader that
+    // listens meanwhile has measured no way but that, and grants for the first time when it has listened.
     let used_late = |at: Micros| {
         let pauses = settings.faults.iter().filter(|(_, fault, _)| *fault == Fault::StorePauses);
         let before = |more: Micros| {
-            pauses.clone().filter(|&&(from, _, span)| (from..=from + span + more).contains(&at)).count()
+            let counts = |from: Micros, to: Micros| {
+                let is_new = world.reigns.iter().any(|&(at, _)| at + LISTENS >= from && at <= to);
+                (from..=to + more + if is_new { LISTENS } else { 0 }).contains(&at)
+            };
+            pauses.clone().filter(|&&(from, _, span)| counts(from, from + span)).count()
         };
         if before(GAP) > 0 { USED_LATE << (before(SECOND + GAP) - 1) } else { 0 }
     };
