@@ -104,7 +104,7 @@ fn answers_with_limits(cycles: u64) -> f64 {
     start.elapsed().as_nanos() as f64 / cycles as f64
 }
 
-/// Requests to a server that has named so many budgets: to a route that is known, or to a new one each time.
+/// Requests to a server with `budgets` budgets: to a route that is known, or to a new one each time.
 fn answers_of_budgets(budgets: usize, cycles: u64, is_new: bool) -> f64 {
     let mut boundary = Boundary::new(serde_json::from_str(SLOTS).expect("JSON")).expect("options");
     let scope = boundary.scope("api.example");

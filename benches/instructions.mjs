@@ -5,8 +5,8 @@
  * second time with twice the dispatches, and the difference is what they take: setting up cancels out.
  *
  * `--check` compares what most requests take with `tests/golden/instructions.json`, and fails where it is
- * three in a hundred more. `UPDATE_GOLDEN=1` writes that file. It fails, too, where an answer of a server that
- * has named a thousand budgets takes noticeably more than one of a server with a hundred.
+ * three in a hundred more. `UPDATE_GOLDEN=1` writes that file. It fails, too, where an answer takes
+ * noticeably more of a server that has named a thousand budgets than of one with a hundred.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -9,8 +9,8 @@
 //!    there again before, the next waits for [`PATIENCE`];
 //! 4. one that says no route waits for all.
 //!
-//! Of a server that has named more than [`LOOKED_AT`] budgets, those named last are looked at: the budget of a
-//! new route is hardly one of the others, and a decision costs no more.
+//! Of a server that has named more than [`LOOKED_AT`] budgets, those named last are looked at: the budget of
+//! a new route is hardly one of the others, and a decision costs no more.
 
 use super::Engine;
 use crate::{

@@ -89,3 +89,20 @@ test('a client of one’s own whose answer is settled sends the request of the p
   await both
   assert.deepEqual(sent, [0, 1000])
 })
+
+test('throttle.fetch in a timer of a function is the request of the permit, or is rejected with what to type', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, fetch: async () => new Response('x'), maxInFlight: 1, delay: 0 })
+  const told = throttle
+    .run(url, () => inTimer(() => throttle.fetch(url)))
+    .then(
+      ({ status }) => status,
+      ({ code }) => code,
+    )
+  await inTimer(async () => {})
+  await clock.advance(25_000)
+  // Node before 24 cannot know it for free.
+  assert.ok([200, 'ERR_NESTED'].includes(await told), String(await told))
+  const { inFlight, waiting } = throttle.stats()
+  assert.deepEqual([inFlight, waiting], [0, 0])
+})
