@@ -2,6 +2,7 @@
 
 use crate::Value;
 
+pub(crate) use autothrottle_reading::headers::kept_lines;
 pub use autothrottle_reading::headers::{
     AppliesTo, Context, Hints, Parts, Quota, SAYS_SOMETHING, says_something,
 };

@@ -401,8 +401,8 @@ export class Desk {
   /** Tells the engine the route of a request, by which it knows the budget. */
   #route({ ticket, target, method }: Pick<Waiting, 'ticket' | 'target' | 'method'>): void {
     const url = urlTextOf(target)
-    if (url === undefined || this.#engine.route === undefined) return
-    this.#engine.route(this.clock.now(), ticket, method ?? methodOf(target as Request), url)
+    if (url !== undefined)
+      this.#engine.route(this.clock.now(), ticket, method ?? methodOf(target as Request), url)
   }
 
   /** It waits. */

@@ -46,7 +46,7 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   /** The request left only now: gaps count from here. */
   left(nowMs: number, ticket: Ticket): void
   /** Names the route of a request, where a scope has several budgets. */
-  route?(nowMs: number, ticket: Ticket, method: string, url: string): void
+  route(nowMs: number, ticket: Ticket, method: string, url: string): void
   /** Whether a request waits for the time after what was given last, if that is not known here. */
   readonly isAwaited?: boolean
   /** Names the listener for what happens by itself. An engine only answers. */

@@ -45,7 +45,7 @@ const ALL = -1
 /** What is left of a machine after a call that was broken off: no request waits or is in flight. */
 const LEFT = {
   ...{ poll: () => IDLE, settle: () => 0, asked_ms: Number.NaN, is_awaited: false },
-  ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, left() {}, watch() {}, close() {} },
+  ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, left() {}, route() {}, watch() {}, close() {} },
 }
 
 /** Why a request is refused, and what there is to say of it. */
@@ -201,9 +201,15 @@ export class SharedHost implements Host {
     return ticket < 0 ? IDLE : ticket
   }
 
-  settle(now: number, ticket: Ticket, outcome: Outcome = {}): Settled {
+  route(now: number, ticket: Ticket, method: string, url: string): void {
+    this.#machine.route(now, ticket, method, url)
+    this.#soon()
+  }
+
+  settle(now: number, ticket: Ticket, outcome: Outcome = {}, naming?: () => void): Settled {
     this.askedMs = Number.NaN
     const { answer, latencyMs, cost, flags, lines, wall, told } = numbersOf(now, ticket, outcome)
+    if (lines !== '') naming?.()
     return this.#settle(now, ticket, told ?? plainNumbers(answer, latencyMs, cost, flags), lines, wall)
   }
 

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Of the protocol. A frame of another version is dropped.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 
 /// The most bytes of a frame whose parts are put together. What a transport carries is shorter:
 /// [`MOST_PART`](crate::MOST_PART) and a head.
@@ -41,6 +41,8 @@ const HEAD: usize = 18;
 pub const MOST_NAMES: usize = 64;
 /// Bytes of a scope's name, at most.
 pub const LONGEST_NAME: usize = 2048;
+/// Bytes of an answer's header fields, at most: more than a reader keeps of them.
+const MOST_FIELDS: usize = 32 << 10;
 /// No cost is higher.
 const MOST_COST: f64 = 1e12;
 
@@ -135,6 +137,16 @@ pub struct Request {
     pub names: Vec<String>,
     pub costs: Vec<Number>,
     pub priority: Number,
+    /// By which its server's budget is known, where that is to be known: see [`crate::Shared::route`].
+    pub route: Option<String>,
+}
+
+/// What the engine hears of an answer: see [`crate::told`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    pub numbers: Vec<Number>,
+    /// Where it names budgets: its header fields, and the wall time when they came.
+    pub fields: Option<(String, Number)>,
 }
 
 /// Which permission let a request go: of which leader, in which session, in which reply.
@@ -158,8 +170,8 @@ pub struct Flight {
 /// What must outlive a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
-    /// It ended. What the engine hears: see [`crate::told`].
-    Done(u64, Flight, Vec<Number>),
+    /// It ended.
+    Done(u64, Flight, Told),
     Order(u64, Span, Order),
 }
 
@@ -180,7 +192,7 @@ pub enum Act {
         seq: u64,
         id: u64,
         attempt: u32,
-        told: Vec<Number>,
+        told: Told,
         /// It left so much later than it was to, where that was not said.
         late: Span,
         /// A request like it has left in its slot.
@@ -202,6 +214,8 @@ pub enum Act {
         waited: Span,
     },
     Watch(u32),
+    /// The route of one that waits or is in flight.
+    Route(u64, String),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -315,7 +329,8 @@ wire! {
     struct Part { frame, index, count, bytes }
     struct Open { seen, waiting, flying, log, options, watch }
     struct Ask { id, attempt, what, delay, waited }
-    struct Request { names, costs, priority }
+    struct Request { names, costs, priority, route }
+    struct Told { numbers, fields }
     struct GrantId { epoch, session, number }
     struct Flight { ask, ago, by, alone }
     struct Beat { options, members, agree, memory, seen, resigns }
@@ -352,6 +367,7 @@ wire! {
         4 Cancel(id),
         5 Returned { id, attempt, waited },
         6 Watch(level),
+        7 Route(id, route),
     }
 }
 
@@ -424,6 +440,7 @@ impl Request {
             && self.costs.len() <= MOST_NAMES
             && self.costs.iter().all(|cost| (0.0..=MOST_COST).contains(&cost.0))
             && self.priority.0.is_finite()
+            && self.route.as_ref().is_none_or(|route| route.len() <= LONGEST_NAME)
     }
 }
 
@@ -436,7 +453,7 @@ impl Ask {
 impl Fact {
     fn is_sound(&self) -> bool {
         match self {
-            Self::Done(_, flight, told) => flight.ask.is_sound() && is_told(told),
+            Self::Done(_, flight, told) => flight.ask.is_sound() && told.is_sound(),
             Self::Order(_, _, order) => order.is_sound(),
         }
     }
@@ -446,9 +463,10 @@ impl Act {
     fn is_sound(&self) -> bool {
         match self {
             Self::Ask(ask) => ask.is_sound(),
-            Self::Done { told, .. } => is_told(told),
+            Self::Done { told, .. } => told.is_sound(),
             Self::Order(_, order) => order.is_sound(),
             Self::Watch(level) => *level <= 2,
+            Self::Route(_, route) => route.len() <= LONGEST_NAME,
             Self::Left { .. } | Self::Cancel(_) | Self::Returned { .. } => true,
         }
     }
@@ -472,10 +490,14 @@ impl Order {
     }
 }
 
-/// Four numbers at least, and not more than all scopes need.
-fn is_told(told: &[Number]) -> bool {
-    (4..=11 + 7 * MOST_NAMES).contains(&told.len())
-        && told.iter().all(|number| number.0.is_nan() || number.0.abs() <= 10.0 * LONGEST_MS.max(MOST_COST))
+impl Told {
+    /// Four numbers at least, and not more than all scopes need.
+    fn is_sound(&self) -> bool {
+        let most = 10.0 * LONGEST_MS.max(MOST_COST);
+        (4..=11 + 7 * MOST_NAMES).contains(&self.numbers.len())
+            && self.numbers.iter().all(|number| number.0.is_nan() || number.0.abs() <= most)
+            && self.fields.as_ref().is_none_or(|(lines, _)| lines.len() <= MOST_FIELDS)
+    }
 }
 
 #[cfg(test)]
@@ -492,7 +514,7 @@ mod tests {
         let all: String = lists(include_str!("frame.rs")).chain(lists(include_str!("stored.rs"))).collect();
         assert_eq!(
             (VERSION, hash(all.as_bytes())),
-            (6, 1_231_779_229_436_184_772),
+            (7, 8_971_942_759_701_596_693),
             "raise VERSION, and note the new hash here"
         );
     }

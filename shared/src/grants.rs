@@ -95,11 +95,18 @@ impl Leader {
         self.wake.is_some()
     }
 
+    /// It tells as much of answers as members listen to; and what is learned, for the next leader.
+    pub(crate) fn watches(&mut self) {
+        self.level = self.peers.values().map(|peer| peer.watch).max().unwrap_or(0).max(1);
+        self.engine.watch(self.level);
+    }
+
     pub(crate) fn notice(&mut self, now: Instant, of: Option<(MemberId, f64)>) {
         if !self.engine.has_notices() {
             return;
         }
         let notices = self.engine.take_notices();
+        self.note_split(&notices);
         if let Value::List(notices) = &notices {
             let is = |notice: &Value, kinds: &[&str]| match notice {
                 Value::Map(entries) => entries.iter().any(|(key, value)| {

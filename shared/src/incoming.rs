@@ -13,6 +13,7 @@ use crate::{
     group::SOON,
     machine::{Shared, State, Unheard},
     member::Kept,
+    routes::{note_split, split_of},
     status::differences,
     stored,
 };
@@ -274,7 +275,7 @@ impl Shared {
                 Value::Text(path) if key == "path" => !self.way.found.add(path.clone(), ()) || !decides,
                 _ => false,
             });
-            if is_known {
+            if is_known || split_of(&entries).is_some_and(|scope| !note_split(&mut self.way.split, scope)) {
                 continue;
             }
             for (key, value) in &mut entries {

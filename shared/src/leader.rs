@@ -17,7 +17,7 @@ use crate::{
     clock::EngineClock,
     codec::{Number, hash, plain},
     few::Few,
-    frame::{Act, Ask, GrantId, Head, Memory, Open, Request, Said},
+    frame::{Act, Ask, GrantId, Head, Memory, Open, Request, Said, Told},
     offline,
     peer::{Held, Peer},
     stored::Changes,
@@ -101,6 +101,8 @@ pub struct Leader {
     pub before: Epoch,
     /// What that one granted since then, as far as it is known, by scope: units.
     pub adopted: Few<String, f64>,
+    /// Scopes whose servers name several budgets.
+    pub split: Few<String>,
     /// Since when what left of strict quotas is known: before, no process could read what a leader knew.
     pub unknown: Option<Instant>,
     /// Alone: from when it sends to a scope.
@@ -146,7 +148,7 @@ impl Leader {
         }
         engine.watch(1);
         // What the options say without effect, each process has found by itself.
-        engine.take_notices();
+        let notices = engine.take_notices();
         let mut leader = Self {
             id,
             epoch,
@@ -175,9 +177,11 @@ impl Leader {
             wake: None,
             before: 0,
             adopted: Few::default(),
+            split: Few::default(),
             unknown: unknown.then_some(now),
             phases: Few::default(),
         };
+        leader.note_split(&notices);
         if let Some(memory) = memory {
             leader.before = memory.epoch;
             leader.remember(now, age, memory, gone);
@@ -207,7 +211,7 @@ impl Leader {
             self.peers.insert(known.id, peer);
             let mut made = u64::MAX;
             for (count, names) in known.flying {
-                let what = Request { names, costs: Vec::new(), priority: Number(0.0) };
+                let what = Request { names, costs: Vec::new(), priority: Number(0.0), route: None };
                 let what = Arc::new(what);
                 for _ in 0..count.min(100_000) {
                     let ask = Ask { id: made, attempt: 0, what: what.clone(), delay: age, waited: age };
@@ -293,6 +297,7 @@ impl Leader {
                     peer.returns = true;
                 }
             }
+            Act::Route(id, route) => self.names_route(now, from, id, route),
             Act::Watch(level) => {
                 if let Some(peer) = self.peers.get_mut(&from) {
                     peer.watch = level;
@@ -355,6 +360,7 @@ impl Leader {
         let priority = ask.what.priority.0;
         let ticket = self.engine.submit_again(engine_now, &scopes, &costs, priority, delay, waited);
         if ticket >= 0.0 {
+            self.route(now, ticket as u64, &ask.what);
             return self.hold(from, ask, ticket as u64, false, None);
         }
         let scope = || self.engine.refused_scope().unwrap_or_default().to_string();
@@ -426,17 +432,21 @@ impl Leader {
     }
 
     /// The engine hears how it ended; if it says so, the request waits anew.
-    pub(crate) fn over(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, told: &[Number]) {
+    pub(crate) fn over(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, told: &Told) {
         let engine_now = self.now(now);
         let Some(held) = self.held(from, id, attempt) else { return };
         let (ticket, what) = (held.ticket, held.what.clone());
-        let mut numbers: Vec<f64> = told.iter().map(|number| number.0).collect();
+        let mut numbers: Vec<f64> = told.numbers.iter().map(|number| number.0).collect();
         let latency = numbers.get(told::LATENCY).copied().unwrap_or(f64::NAN);
         for record in numbers.iter_mut().skip(told::SCOPES).step_by(STRIDE) {
             let name = what.names.get(*record as usize).map_or("", String::as_str);
             *record = self.engine.intern(name);
         }
-        let settled = self.engine.settle(engine_now, ticket as f64, &Outcome::told(&numbers));
+        if told.fields.is_some() {
+            self.route(now, ticket, &what);
+        }
+        let outcome = told.outcome(&numbers);
+        let settled = self.engine.settle(engine_now, ticket as f64, &outcome);
         self.touch(&what);
         if self.level == 2 {
             self.notice(now, Some((from, latency)));
@@ -570,12 +580,6 @@ impl Leader {
             }
         }
         self.touch_scope(order.scope());
-    }
-
-    /// It tells as much of answers as members listen to; and what is learned, for the next leader.
-    pub(crate) fn watches(&mut self) {
-        self.level = self.peers.values().map(|peer| peer.watch).max().unwrap_or(0).max(1);
-        self.engine.watch(self.level);
     }
 }
 

@@ -66,6 +66,7 @@ mod offline;
 mod outgoing;
 mod parts;
 mod peer;
+mod routes;
 mod sends;
 mod status;
 pub mod store;

@@ -137,6 +137,8 @@ pub(crate) struct Way {
     pub cut: u32,
     pub parts: Parts,
     pub warned_at: [Option<Instant>; 4],
+    /// Scopes whose servers name several budgets.
+    pub split: Few<String>,
     /// Settings of which a process has said that they have no effect, or what they bound.
     pub found: Few<String>,
     /// The options that a notice was about.
@@ -195,6 +197,7 @@ impl Shared {
                 cut: 0,
                 parts: Parts::default(),
                 warned_at: [None; 4],
+                split: Few::default(),
                 found: Few::default(),
                 told_options: 0,
                 counted_options: hash(&bytes),
@@ -218,6 +221,7 @@ impl Shared {
                 names: ask.names.iter().map(|&name| name.into()).collect(),
                 costs: ask.costs.iter().map(|&cost| Number(cost)).collect(),
                 priority: Number(ask.priority),
+                route: None,
             })
         });
         if !what.is_sound() || !(0.0..=LONGEST_MS).contains(&ask.delay_ms) {
@@ -258,6 +262,18 @@ impl Shared {
         self.is_dirty |= self.member.has_news(self.now);
     }
 
+    /// Names the route of a request that waits or is in flight: its method and URL. As with an engine
+    /// ([`autothrottle::Boundary::route`]): its scope is its only one; and known to have several budgets
+    /// (notice `budgets`), or it is the next that is settled.
+    pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
+        self.at(now);
+        let route = boundary::route_of(method, url);
+        if route.len() <= LONGEST_NAME {
+            self.member.route(self.now, ticket, route, &self.way.split);
+            self.is_dirty |= self.member.has_news(self.now);
+        }
+    }
+
     /// How a request that `poll` gave ended. `outcome.scopes` name scopes by their place among the request's
     /// names. If it waits again, it does so under the same ticket. [`Settled::Unknown`] if it is not in
     /// flight.
@@ -267,13 +283,19 @@ impl Shared {
             return Settlement { settled: Settled::Unknown, asked_ms: f64::NAN };
         }
         self.is_dirty = true;
-        let (settled, asked_ms, told) = self.judge.digest_told(outcome);
-        let is_lazy = told.len() == boundary::told::PLAIN;
+        let (settled, asked_ms, mut told) = self.judge.digest_told(outcome);
+        let mut fields = None;
+        if let Some(is_split) = self.member.routed(ticket, &self.way.split) {
+            let lines = self.judge.budgets_told(outcome, is_split, &mut told);
+            fields = (!lines.is_empty()).then(|| (lines, Number(finite(outcome.wall_ms))));
+        }
+        let is_lazy = told.len() == boundary::told::PLAIN && fields.is_none();
         let again = told
             .get(boundary::told::DELAY)
             .filter(|delay| !delay.is_nan())
             .map(|&delay| Span::from_millis(delay));
-        let told = told.into_iter().map(|number| Number(finite(number))).collect();
+        let numbers = told.into_iter().map(|number| Number(finite(number))).collect();
+        let told = frame::Told { numbers, fields };
         // What ended well says little; a slot that a request waits for is another thing.
         let may_wait = self.alone.is_none() && !self.settings.prompt;
         let is_well = outcome.answer.is_nan() || (100.0..400.0).contains(&outcome.answer);

@@ -15,7 +15,7 @@ use crate::{
     clock::{PeerClock, age},
     codec::Number,
     few::Few,
-    frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said, reply},
+    frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said, Told, reply},
     peer::VALID,
     stored,
 };
@@ -38,12 +38,14 @@ const MOST_AT_ONCE: usize = 50_000;
 const MOST_FACTS: usize = 20_000;
 
 #[derive(Clone, Debug)]
-struct Pending {
-    what: Arc<frame::Request>,
+pub struct Pending {
+    pub what: Arc<frame::Request>,
     since: Instant,
     not_before: Instant,
     attempt: u32,
     stage: Stage,
+    /// Its route, where the leader does not know it: the answer may be the first to name a budget.
+    pub route: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,7 +79,7 @@ struct Ended {
     sent: Instant,
     late: Span,
     flight: Flight,
-    told: Vec<Number>,
+    told: Told,
     free: Option<u32>,
 }
 
@@ -120,7 +122,7 @@ pub struct Member {
     tickets: u64,
     batches: u32,
     seq: u64,
-    requests: BTreeMap<Ticket, Pending>,
+    pub requests: BTreeMap<Ticket, Pending>,
     /// Those that were granted, by the instant from which they may leave.
     ready: BTreeSet<(Instant, Ticket)>,
     /// With the instant at which a request left, or an order was given.
@@ -161,7 +163,8 @@ impl Member {
         self.tickets += 1;
         self.last = Some(what.clone());
         let not_before = now + delay;
-        let mut pending = Pending { what, since: now, not_before, attempt: 0, stage: Stage::Waiting };
+        let stage = Stage::Waiting;
+        let mut pending = Pending { what, since: now, not_before, attempt: 0, stage, route: None };
         match self.spare(now, &pending.what, delay) {
             Some(ended) => {
                 let (by, free) = (ended.flight.by, ended.free);
@@ -192,7 +195,7 @@ impl Member {
         self.act(by, Act::Done { seq, id, attempt, told: told.clone(), late, next });
         let mut told = told;
         // A process that hears it later hears of the next attempt as of a request that waits.
-        if let Some(delay) = told.get_mut(boundary::told::DELAY) {
+        if let Some(delay) = told.numbers.get_mut(boundary::told::DELAY) {
             *delay = Number(f64::NAN);
         }
         self.note(sent, Fact::Done(seq, flight, told));
@@ -277,14 +280,10 @@ impl Member {
 
     /// One that is in flight ended; `again` is the delay of its next attempt.
     /// What says little (`is_lazy`) may wait for what else is said.
-    pub fn settle(
-        &mut self,
-        now: Instant,
-        id: Ticket,
-        told: Vec<Number>,
-        again: Option<Span>,
-        is_lazy: bool,
-    ) {
+    pub fn settle(&mut self, now: Instant, id: Ticket, told: Told, again: Option<Span>, is_lazy: bool) {
+        if told.fields.is_some() {
+            self.say_route(now, id);
+        }
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let Some((sent, flight)) = flight(id, pending, now) else { return };
         let (late, free) = match pending.stage {
@@ -334,7 +333,7 @@ impl Member {
     }
 
     /// It is said by then. Where everything is said anew, this is as well.
-    fn act(&mut self, by: Instant, act: Act) {
+    pub fn act(&mut self, by: Instant, act: Act) {
         if !self.wants_open && (self.epoch > 0 || self.alone.is_some()) {
             self.acts.push(act);
             self.say_by = Some(self.say_by.map_or(by, |known| known.min(by)));

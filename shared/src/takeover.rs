@@ -9,7 +9,7 @@ use crate::{
     api::MemberId,
     codec::{Number, hash},
     few::Few,
-    frame::{Ask, Fact, Flight, GrantId, Open},
+    frame::{Ask, Fact, Flight, GrantId, Open, Told},
     leader::{Leader, MOST_MEMBERS, Story, cost_of, share_of},
     peer::Peer,
 };
@@ -52,10 +52,11 @@ impl Leader {
                 waiting.push((from, ask));
             }
         }
+        self.tell_split(now);
         let mut taken = Few::default();
         for (from, flight, told) in oldest_first(flying, |(_, flight, _)| flight.ago) {
             taken.add(from, ());
-            self.fly(now, from, flight, told.as_deref());
+            self.fly(now, from, flight, told.as_ref());
         }
         for (from, ()) in taken {
             self.counted(from);
@@ -125,7 +126,7 @@ impl Leader {
     }
 
     /// A request that left: adopted if it is not known, and heard if it is over.
-    pub(crate) fn fly(&mut self, now: Instant, from: MemberId, flight: Flight, told: Option<&[Number]>) {
+    pub(crate) fn fly(&mut self, now: Instant, from: MemberId, flight: Flight, told: Option<&Told>) {
         let Some(peer) = self.peers.get(&from) else { return };
         let (id, attempt) = (flight.ask.id, flight.ask.attempt);
         let is_counted = flight.by <= peer.counted;
@@ -163,6 +164,7 @@ impl Leader {
             return;
         }
         self.touch(&ask.what);
+        self.route(now, ticket as u64, &ask.what);
         let at = (!is_counted).then(|| engine_now - ago);
         self.hold(from, ask, ticket as u64, true, at);
     }

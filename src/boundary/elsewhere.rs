@@ -9,7 +9,12 @@ use super::{
     outcome::{Heard, Outcome, Settled, flags},
     scope_ids,
 };
-use crate::{Request, Span, SubmitError, Ticket, policy::retry::Verdict};
+use crate::{Request, Span, SubmitError, Ticket, headers::kept_lines, policy::retry::Verdict};
+
+/// The route of a request, for [`Boundary::route_by`] of the engine that has it.
+pub fn route_of(method: &str, url: &str) -> String {
+    autothrottle_reading::route::of(method, url)
+}
 
 impl Boundary {
     /// `submit_many` for a request that has waited for `waited_ms` where another engine had it: its place is
@@ -105,6 +110,29 @@ impl Boundary {
             numbers.extend(outcome.scopes);
         }
         (settled, ms(asked.map(|(asked, _)| asked)), numbers)
+    }
+
+    /// The header fields of an answer that names budgets, for the engine that knows to which of them its
+    /// request's route leads: there they take the place of what [`Boundary::digest_told`] read in them, and
+    /// `numbers` say it. Empty where they name none. `is_split`: the scope is known to have several.
+    pub fn budgets_told(&self, outcome: &Outcome, is_split: bool, numbers: &mut [f64]) -> String {
+        let is_read = !outcome.lines.is_empty() && outcome.flags & flags::HINTED == 0;
+        let names_some = || outcome.read().is_some_and(|hints| !hints.names().0.is_empty());
+        if !is_read || !(is_split || names_some()) {
+            return String::new();
+        }
+        if let Some(bits) = numbers.get_mut(3) {
+            let kept = outcome.flags & (flags::RESET_IS_MILLIS | flags::RETRY_AFTER_IS_MILLIS);
+            *bits = f64::from(*bits as u32 & !flags::HINTED | kept);
+        }
+        kept_lines(outcome.lines)
+    }
+
+    /// [`Boundary::route`] by a route that was read elsewhere.
+    pub fn route_by(&mut self, now: f64, ticket: f64, route: &str) {
+        if let Some(ticket) = Ticket::from_number(ticket) {
+            self.engine.route_by(self.now(now), ticket, route);
+        }
     }
 
     fn ticket_or_refusal(&mut self, ticket: Result<Ticket, SubmitError>) -> f64 {

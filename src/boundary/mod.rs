@@ -16,6 +16,7 @@ mod elsewhere;
 pub mod nanos;
 mod outcome;
 
+pub use elsewhere::route_of;
 pub use outcome::{Outcome, STRIDE, Settled, flags, push_field, told};
 
 use outcome::context;

@@ -181,7 +181,7 @@ impl<'a> Outcome<'a> {
 
     /// What the header fields say, if there are any. An answer that a host calls bad says it as a refusal
     /// does: on a good one a wait has no meaning.
-    fn read(&self) -> Option<Hints> {
+    pub(super) fn read(&self) -> Option<Hints> {
         if self.lines.is_empty() {
             return None;
         }

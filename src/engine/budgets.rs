@@ -63,17 +63,21 @@ impl Engine {
     /// only one, and known to have several budgets ([`Notice::Budgets`]); or the request is the next that is
     /// settled, for its answer may be the first to name one. Else no state changes.
     pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
+        self.route_by(now, ticket, &route::of(method, url));
+    }
+
+    /// The same for a route that was read elsewhere.
+    pub(crate) fn route_by(&mut self, now: Instant, ticket: Ticket, text: &str) {
         self.advance(now);
         self.named = None;
         self.enrol_express(ticket);
         let Some(entry) = self.queue.get(ticket) else { return };
         let lane = self.queue.class(entry.class).lane;
         let [scope] = self.queue.lane_at(lane).scopes[..] else { return };
-        let text = route::of(method, url);
         if self.is_split(scope) {
-            self.follow_route(ticket, scope, &text);
+            self.follow_route(ticket, scope, text);
         } else if self.is_plain(scope) && matches!(entry.stage, Stage::InFlight { .. }) {
-            self.named = Some((ticket, text));
+            self.named = Some((ticket, text.into()));
         }
     }
 

@@ -119,7 +119,7 @@ test('requests of several scopes have one budget: what is used up holds them all
   assert.deepEqual(throttle.stats().scopes['api.github.com']?.budgets, undefined)
 })
 
-test('processes that share a limit have one budget: what is used up holds them all', async () => {
+test('processes that share a limit know the budgets of their server: one that is used up holds no other', async () => {
   let [github, sent]: [GitHub | undefined, number] = [undefined, 0]
   const fetch = async (input: RequestInfo | URL) => {
     sent++
@@ -136,9 +136,12 @@ test('processes that share a limit have one budget: what is used up holds them a
   assert.deepEqual([sent, github.refused.length], [10, 0])
   for (const each of all) void ask(each, '/user')
   await world.run(30_000)
-  assert.equal(sent, 10, 'core waits for code_search, in each process')
+  assert.equal(sent, 12, 'core does not wait for code_search, in any process')
+  for (const each of all) void ask(each, '/search/code')
+  await world.run(5000)
+  assert.deepEqual([sent, github.refused.length], [12, 0], 'and code_search waits in each')
   await world.run(60_000)
-  assert.deepEqual([sent, github.refused.length], [12, 0])
+  assert.deepEqual([sent, github.refused.length], [14, 0])
 })
 
 test('methods of one path are routes of their own', async () => {

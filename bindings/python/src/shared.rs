@@ -132,6 +132,10 @@ impl Shared {
         self.with(|machine| machine.left(instant(now), ticket.0))
     }
 
+    fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
+        self.with(|machine| machine.route(instant(now), ticket.0, &method.0, &url.0))
+    }
+
     #[pyo3(signature = (now, ticket, **outcome))]
     fn settle<'py>(
         &self,

@@ -154,6 +154,11 @@ impl WasmShared {
         self.machine.left(now, ticket as u64);
     }
 
+    pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
+        let now = self.at(now);
+        self.machine.route(now, ticket as u64, method, url);
+    }
+
     /// The place of the outcome in [`autothrottle::boundary::Settled`].
     pub fn settle(&mut self, now: f64, ticket: f64, mut numbers: Vec<f64>, lines: &str, wall_ms: f64) -> u32 {
         let (now, ticket) = (self.at(now), ticket as u64);

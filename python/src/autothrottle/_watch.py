@@ -315,10 +315,9 @@ class Budgets:
     def route(self, now: int, ticket: int, target: object) -> None:
         """Tells the engine the route of a request. One that is for a scope alone has none."""
         url = target if isinstance(target, str) else getattr(target, "url", None)
-        route = getattr(self._desk.engine, "route", None)
-        if url is not None and route is not None:
+        if url is not None:
             method = getattr(target, "method", None)
-            route(now, ticket, method if isinstance(method, str) else "GET", str(url))
+            self._desk.engine.route(now, ticket, method if isinstance(method, str) else "GET", str(url))
 
 
 class Following:

@@ -387,3 +387,35 @@ async def test_a_throttle_whose_function_begins_late_tells_its_group() -> None:
         await settled()
     await task
     assert gaps(left) == [pytest.approx(gap, abs=3) for gap in (190, 150, 150)]
+
+
+def test_a_budget_that_is_used_up_holds_no_other_in_any_process() -> None:
+    world, first, second = pair()
+
+    def ends(process: Process, path: str, name: str, left: int) -> Callable[[int], None]:
+        fields = {"x-ratelimit-remaining": str(left), "x-ratelimit-reset": "60", "x-ratelimit-resource": name}
+
+        def work(ticket: int) -> None:
+            sent.append(path)
+            process.host.route(process.ns, ticket, "GET", f"https://site{path}")
+            process.host.settle(process.ns, ticket, status=200, headers=fields)
+
+        return work
+
+    def asks(process: Process, path: str, name: str, left: int) -> None:
+        process.work = ends(process, path, name, left)
+        ticket = process.submit("site")
+        process.host.route(process.ns, ticket, "GET", f"https://site{path}")
+        world.run(1000)
+
+    sent: list[str] = []
+    asks(first, "/user", "core", 4000)
+    asks(second, "/search/code", "search", 0)
+    for process in (first, second):
+        asks(process, "/user", "core", 3000)
+    assert sent == ["/user", "/search/code", "/user", "/user"]
+    for process in (first, second):
+        asks(process, "/search/code", "search", 9)
+    assert len(sent) == 4, "search waits in each"
+    world.run(62_000)
+    assert len(sent) == 6

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::scan::{holds, is};
+use crate::scan::{Scan, cut, holds, is};
 
 /// More quotas than that are hostile.
 pub(super) const MOST_QUOTAS: usize = 64;
@@ -36,6 +36,18 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Those of `name: value` lines.
+    pub fn from_lines(lines: &'a str) -> Self {
+        let mut fields = Self::default();
+        let mut left = Scan(lines.as_bytes());
+        while !left.is_done() {
+            if let (name, Some(value)) = cut(left.until(b'\n'), b':') {
+                fields.add(name, value);
+            }
+        }
+        fields
+    }
+
     /// Adds a field if it matters.
     pub fn add(&mut self, name: &'a [u8], value: &'a [u8]) {
         let (name, value) = (name.trim_ascii(), value.trim_ascii());

@@ -39,7 +39,7 @@ use self::{
     value::{Clock, Wait},
     vendors::Reading,
 };
-use crate::scan::{Scan, cut, is};
+use crate::scan::{cut, is};
 
 /// Some instant of this century, for years of two digits when the time is unknown: 2026.
 const THIS_CENTURY_MS: i64 = 1_795_203_840_000;
@@ -135,17 +135,21 @@ pub struct Context {
     pub retry_after_is_millis: bool,
 }
 
+/// Of `name: value` lines, those that a reader keeps: they say as much, and no more than that travels.
+pub fn kept_lines(lines: &str) -> String {
+    let mut kept = String::new();
+    for (name, value) in Fields::from_lines(lines).iter() {
+        for part in [name, b": ", value, b"\n"] {
+            kept.push_str(&String::from_utf8_lossy(part));
+        }
+    }
+    kept
+}
+
 impl Hints {
     /// Reads `name: value` lines, as a driver sends them across the border.
     pub fn from_lines(lines: &str, context: Context) -> Self {
-        let mut fields = Fields::default();
-        let mut left = Scan(lines.as_bytes());
-        while !left.is_done() {
-            if let (name, Some(value)) = cut(left.until(b'\n'), b':') {
-                fields.add(name, value);
-            }
-        }
-        Self::of(&fields, context)
+        Self::of(&Fields::from_lines(lines), context)
     }
 
     /// Reads header fields in any order, names in any case, repeated ones as often as they come.

@@ -1,6 +1,7 @@
 //! Single rules of the machine, with a few processes, a store and no chance: what the simulation plays by the
 //! thousand is shown here once and by name.
 
+mod budgets;
 mod group;
 mod health;
 mod many;

@@ -173,6 +173,11 @@ class SharedHost:
         self._machine.left(now, ticket)
         self._soon()
 
+    def route(self, now: int, ticket: int, method: str, url: str) -> None:
+        """Names the route of a request, where a scope has several budgets."""
+        self._machine.route(now, ticket, method, url)
+        self._soon()
+
     def settle(self, now: int, ticket: int, **outcome: Any) -> Settled:
         """How a request ended: judged here, told there."""
         settled = self._machine.settle(now, ticket, **outcome)

@@ -1,0 +1,129 @@
+//! Which of a server's budgets a request spends from, in a group.
+//!
+//! The engine of the leader learns it by the routes of requests, as an engine alone does: see
+//! `src/engine/budgets.rs`. A member names a route where the leader needs it: where the scope is known to have
+//! several budgets, and with an answer that names one. That answer's header fields travel as they are, for only
+//! the leader knows which part is for which budget; what else an answer says travels as numbers.
+
+use std::sync::Arc;
+
+use autothrottle::{Instant, Value, boundary::Outcome};
+
+use crate::{
+    api::{MemberId, Ticket},
+    codec::{Number, Plain},
+    few::Few,
+    frame::{Act, Request, Said, Told},
+    leader::Leader,
+    member::Member,
+};
+
+/// Scopes of which it is remembered that they have several budgets, at most.
+const MOST: usize = 1000;
+
+impl Told {
+    /// With these numbers, whose records name the leader's scopes.
+    pub fn outcome<'a>(&'a self, numbers: &'a [f64]) -> Outcome<'a> {
+        let outcome = Outcome::told(numbers);
+        match &self.fields {
+            Some((lines, wall)) => Outcome { lines, wall_ms: wall.0, ..outcome },
+            None => outcome,
+        }
+    }
+}
+
+impl Member {
+    /// The route of one that waits or is in flight. `split`: scopes of which each request's is to be known.
+    pub fn route(&mut self, now: Instant, id: Ticket, route: String, split: &Few<String>) {
+        let Some(pending) = self.requests.get_mut(&id) else { return };
+        let [name] = &pending.what.names[..] else { return };
+        let is_split = split.contains_key(name);
+        if pending.what.route.is_none() {
+            pending.route = Some(route);
+        }
+        if is_split {
+            self.say_route(now, id);
+        }
+    }
+
+    /// It is said with what else is new.
+    pub(crate) fn say_route(&mut self, now: Instant, id: Ticket) {
+        let Some(pending) = self.requests.get_mut(&id) else { return };
+        if let Some(route) = pending.route.take() {
+            Arc::make_mut(&mut pending.what).route = Some(route.clone());
+            self.act(now, Act::Route(id, route));
+        }
+    }
+
+    /// Whether the scope of one whose route was named has several budgets; `None` where it was not.
+    pub fn routed(&self, id: Ticket, split: &Few<String>) -> Option<bool> {
+        let pending = self.requests.get(&id)?;
+        let is_named = pending.route.is_some() || pending.what.route.is_some();
+        is_named.then(|| pending.what.names.first().is_some_and(|name| split.contains_key(name)))
+    }
+}
+
+impl Leader {
+    /// The engine hears by which route a request goes, if that is known.
+    pub(crate) fn route(&mut self, now: Instant, ticket: u64, what: &Request) {
+        if let Some(route) = &what.route {
+            let engine_now = self.now(now);
+            self.engine.route_by(engine_now, ticket as f64, route);
+        }
+    }
+
+    /// A member names the route of a request.
+    pub(crate) fn names_route(&mut self, now: Instant, from: MemberId, id: u64, route: String) {
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        let Some(held) = peer.requests.get_mut(&id) else { return };
+        Arc::make_mut(&mut held.what).route = Some(route);
+        let (ticket, what) = (held.ticket, held.what.clone());
+        self.route(now, ticket, &what);
+    }
+
+    /// Members that are new hear which servers name several budgets.
+    pub(crate) fn tell_split(&mut self, now: Instant) {
+        if self.split.is_empty() {
+            return;
+        }
+        let notice = |scope: &String| {
+            Value::object(vec![("kind", "budgets".into()), ("scope", scope.as_str().into())])
+        };
+        let notices = Plain(Value::List(self.split.keys().map(notice).collect()));
+        let now = Number(self.now(now));
+        self.tells.push(Said::Tell { now, notices, of: None, latency: Number(f64::NAN) });
+    }
+
+    /// What notices say of budgets is for members that come later, too.
+    pub(crate) fn note_split(&mut self, notices: &Value) {
+        for scope in split_by(notices) {
+            note_split(&mut self.split, scope);
+        }
+    }
+}
+
+/// One more scope with several budgets. Whether it is new.
+pub fn note_split(split: &mut Few<String>, scope: String) -> bool {
+    if split.len() >= MOST {
+        *split = Few::default();
+    }
+    split.add(scope, ())
+}
+
+/// The scope of which a notice says that its server names several budgets.
+pub fn split_of(notice: &[(String, Value)]) -> Option<String> {
+    let text = |of: &str| match notice.iter().find(|(key, _)| key == of) {
+        Some((_, Value::Text(text))) => Some(text),
+        _ => None,
+    };
+    text("kind").filter(|kind| *kind == "budgets").and_then(|_| text("scope").cloned())
+}
+
+/// The same of many notices.
+fn split_by(notices: &Value) -> impl Iterator<Item = String> {
+    let notices = if let Value::List(notices) = notices { notices.as_slice() } else { &[] };
+    notices.iter().filter_map(|notice| match notice {
+        Value::Map(entries) => split_of(entries),
+        _ => None,
+    })
+}
