@@ -398,7 +398,7 @@ impl Boundary {
 
     fn fuse(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64) -> f64 {
         let request = Request { costs, priority, ..Request::new(scopes) };
-        match self.engine.send_at_once(self.now(now), request) {
+        match self.engine.send_in_full(self.now(now), request) {
             Ok(ticket) => ticket.map_or(WAIT, Ticket::to_number),
             Err(error) => self.refuse(error) - 1.0,
         }

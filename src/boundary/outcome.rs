@@ -136,9 +136,10 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Whether it says neither fields nor more than [`Outcome::new`] takes.
+    /// Whether it says no more than [`Outcome::new`] takes.
     fn is_bare(&self) -> bool {
-        self.lines.is_empty() && self.scopes.is_empty() && self.retry_delay_ms.is_nan()
+        let is_hinted = self.has(flags::HINTED | flags::DIGESTED);
+        self.lines.is_empty() && self.scopes.is_empty() && self.retry_delay_ms.is_nan() && !is_hinted
     }
 
     fn has(&self, flag: u32) -> bool {
@@ -298,7 +299,8 @@ words! {
 }
 
 impl Boundary {
-    /// [`Boundary::settle`] of [`Outcome::new`], which is made only where it is needed.
+    /// [`Boundary::settle`] of [`Outcome::new`], which is made only where more than a slot comes back.
+    #[inline(never)]
     pub fn settle_plain(
         &mut self,
         now: f64,
@@ -308,7 +310,17 @@ impl Boundary {
         cost: f64,
         flags: u32,
     ) -> Settled {
-        if self.settle_express(now, ticket, answer, latency_ms, cost, flags) {
+        const HARMLESS: u32 =
+            flags::KEEP_DELAY | flags::MAY_RETRY | flags::RESET_IS_MILLIS | flags::RETRY_AFTER_IS_MILLIS;
+        let is_good = (200.0..400.0).contains(&answer);
+        if (is_good || answer.is_nan())
+            && cost.is_nan()
+            && flags & !HARMLESS == 0
+            && !(is_good && self.engine.config().retry.repeats(answer as u16))
+            && let (Some(at), Some(id)) = (Instant::from_millis(now), Id::from_number(ticket))
+            && self.engine.settle_express(at, Ticket(id), answer as u16, latency_ms)
+        {
+            self.asked_ms = f64::NAN;
             return Settled::Over;
         }
         self.settle_in_full(now, ticket, &Outcome::new(answer, latency_ms, cost, flags))
@@ -316,37 +328,11 @@ impl Boundary {
 
     /// Tells how a request ended, and whether it is sent again.
     pub fn settle(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Settled {
-        let &Outcome { answer, latency_ms, cost, flags, .. } = outcome;
-        if outcome.is_bare() && self.settle_express(now, ticket, answer, latency_ms, cost, flags) {
-            return Settled::Over;
+        if outcome.is_bare() {
+            let &Outcome { answer, latency_ms, cost, flags, .. } = outcome;
+            return self.settle_plain(now, ticket, answer, latency_ms, cost, flags);
         }
         self.settle_in_full(now, ticket, outcome)
-    }
-
-    /// Whether it is over and only its slot came back: see `engine/express.rs`.
-    #[inline(always)]
-    fn settle_express(
-        &mut self,
-        now: f64,
-        ticket: f64,
-        answer: f64,
-        latency_ms: f64,
-        cost: f64,
-        flags: u32,
-    ) -> bool {
-        const HARMLESS: u32 =
-            flags::KEEP_DELAY | flags::MAY_RETRY | flags::RESET_IS_MILLIS | flags::RETRY_AFTER_IS_MILLIS;
-        let is_good = (200.0..400.0).contains(&answer);
-        if !(is_good || answer.is_nan()) || !cost.is_nan() || flags & !HARMLESS > 0 {
-            return false;
-        }
-        if is_good && self.engine.config().retry.repeats(answer as u16) {
-            return false;
-        }
-        let (Some(at), Some(id)) = (Instant::from_millis(now), Id::from_number(ticket)) else { return false };
-        self.asked_ms = f64::NAN;
-        let latency_ms = Some(latency_ms).filter(|&ms| ms >= 0.0);
-        self.engine.settle_express(at, Ticket(id), answer as u16, latency_ms)
     }
 
     fn settle_in_full(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Settled {

@@ -53,7 +53,7 @@ impl Engine {
         now: Instant,
         ticket: Ticket,
         status: u16,
-        latency_ms: Option<f64>,
+        latency_ms: f64,
     ) -> bool {
         let Some(scope) = self.queue.express(ticket) else { return false };
         let now = self.to_engine_time(now);
@@ -64,8 +64,8 @@ impl Engine {
             return false;
         }
         let Some(meter) = entry.meter.as_deref_mut().filter(|meter| !meter.turns(now)) else { return false };
-        if let Some(ms) = latency_ms {
-            meter.on_latency(ms);
+        if latency_ms >= 0.0 {
+            meter.on_latency(latency_ms);
         }
         entry.scope.slots.give_back();
         let in_flight = entry.scope.slots.in_flight();

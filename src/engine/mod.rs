@@ -225,6 +225,15 @@ impl Engine {
         {
             return Ok(Some(ticket));
         }
+        self.send_in_full(now, request)
+    }
+
+    /// The same of any request, one step after another.
+    pub(crate) fn send_in_full(
+        &mut self,
+        now: Instant,
+        request: Request,
+    ) -> Result<Option<Ticket>, SubmitError> {
         self.advance(now);
         if self.waiting() > 0 || request.delay_ms > 0.0 || self.global_block().is_some() {
             return Ok(None);
@@ -353,7 +362,7 @@ impl Engine {
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) {
         if let Some(status) = feedback.plain()
-            && self.settle_express(now, ticket, status, feedback.latency_ms)
+            && self.settle_express(now, ticket, status, feedback.latency_ms.unwrap_or(f64::NAN))
         {
             return;
         }

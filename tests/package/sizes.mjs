@@ -30,11 +30,11 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 153_600,
-  'autothrottle/slim': 33_300,
-  'autothrottle/engine': 124_100,
-  'autothrottle/undici': 150_200,
-  'autothrottle/simulate': 124_000,
+  autothrottle: 156_400,
+  'autothrottle/slim': 33_900,
+  'autothrottle/engine': 127_000,
+  'autothrottle/undici': 153_100,
+  'autothrottle/simulate': 126_000,
 }
 
 /**
@@ -42,8 +42,8 @@ export const BUDGETS = {
  * `redis` and `local` are a module of their own; that of Workers is a file.
  */
 export const OVER_MAIN = {
-  redis: 200_600,
-  local: 200_600,
+  redis: 201_000,
+  local: 201_000,
   'durable-object': 7_000,
   axios: 1_700,
   crawlee: 1_500,
@@ -52,7 +52,7 @@ export const OVER_MAIN = {
   testing: 1_000,
   // With the reader of headers, which the main entry leaves out where no entry calls it. A module of 13 kB
   // reads bodies, refusals and requests: JavaScript and Python read 18 of 88 answers differently.
-  llm: 21_300,
+  llm: 21_500,
   presets: 2_600,
   opentelemetry: 1_000,
   domains: 300,
@@ -76,7 +76,7 @@ export async function sizeOverMain(entry, dist) {
 }
 
 /** The most that the module of `autothrottle/slim` may weigh in bytes, by brotli as a server sends it. */
-export const SLIM_MODULE_BUDGET = 102_300
+export const SLIM_MODULE_BUDGET = 103_800
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
-export const COMPONENT_BUDGET = 146_500
+export const COMPONENT_BUDGET = 147_500
