@@ -327,10 +327,7 @@ impl Shared {
         self.at(now);
         let scope = self.judge.intern(name);
         let ms = delay.map_or(f64::NAN, Span::millis);
-        let outcome = self.judge.crawl_delay(self.now.millis(), scope, ms);
-        let known = [Robots::Applied, Robots::Overruled, Robots::Ignored];
-        let outcome = known.into_iter().find(|known| f64::from(*known as u8) == outcome);
-        let outcome = outcome.unwrap_or(Robots::Ignored);
+        let outcome = Robots::of(self.judge.crawl_delay(self.now.millis(), scope, ms));
         if outcome == Robots::Applied {
             self.begin();
             self.member.order(self.now, Order::Crawl(name.into(), delay));

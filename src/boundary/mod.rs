@@ -72,6 +72,11 @@ impl Boundary {
         Value::from(&self.engine.stats_of(self.now(now), &those_of(scopes)))
     }
 
+    /// The options, as they are meant.
+    pub fn config(&self) -> &Config {
+        self.engine.config()
+    }
+
     /// Whether the host should draw a [seed](Boundary::seed) before the first request leaves.
     pub fn wants_seed(&self) -> bool {
         !self.is_seeded

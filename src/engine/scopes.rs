@@ -26,6 +26,14 @@ words! {
     }
 }
 
+impl Robots {
+    /// The outcome of this number.
+    pub fn of(number: f64) -> Self {
+        let known = [Self::Applied, Self::Overruled];
+        known.into_iter().find(|&known| f64::from(known as u8) == number).unwrap_or(Self::Ignored)
+    }
+}
+
 impl Engine {
     /// The handle of a scope, which is made on first use and kept until it is [released](Engine::release).
     pub fn scope(&mut self, name: &str) -> ScopeId {

@@ -5,19 +5,20 @@
 use std::collections::VecDeque;
 
 use autothrottle::{
-    Config, ConfigError, Instant, Span, Stats, Ticket, Value,
-    boundary::{self, push_field},
+    Config, ConfigError, Instant, Notice, Several, Span, Stall, Stats, Ticket, Value, boundary,
 };
 use autothrottle_shared::{Ask, Effect, MemberId, Order, Refusal, Settings, Shared, Status};
 use tokio::sync::{mpsc, watch};
 
-use crate::{Error, Outcome, Target, answer::wall_ms, heard::Heard, way::Way};
+use crate::{Error, Target, heard::Heard, way::Way};
 
 pub(crate) struct Group {
     machine: Shared,
     pub config: Config,
     /// Requests that will never leave, with the reason for each.
     pub refused: VecDeque<(Ticket, Error)>,
+    /// What its engine noticed, as far as it is for this process.
+    pub notices: Vec<Notice>,
     /// How this process speaks to the others, until its task has it.
     way: Option<Way>,
     /// What this process says last.
@@ -37,7 +38,7 @@ impl Group {
         let config = Config::parse(options.clone())?;
         let machine = Shared::new(id, options, settings, seed)?;
         let (refused, left) = (VecDeque::new(), watch::Sender::new(false));
-        Ok(Self { machine, config, refused, way: Some(way), last: None, left })
+        Ok(Self { machine, config, refused, notices: Vec::new(), way: Some(way), last: None, left })
     }
 
     pub fn enter(&mut self, now: Instant, target: &Target) -> Result<Ticket, Error> {
@@ -56,27 +57,12 @@ impl Group {
         self.machine.left(now, number(ticket));
     }
 
-    pub fn settle(&mut self, now: Instant, ticket: Ticket, outcome: Outcome<'_>, latency_ms: f64) {
-        let mut lines = String::new();
-        let answer = match outcome {
-            Outcome::Nothing => f64::NAN,
-            Outcome::Failed(autothrottle::Failure::Connection) => 0.0,
-            Outcome::Failed(autothrottle::Failure::Timeout) => 1.0,
-            Outcome::Response { status, headers } => {
-                let fields = headers.into_iter().flatten();
-                for (name, value) in fields.filter_map(|(name, value)| Some((name, value.to_str().ok()?))) {
-                    push_field(&mut lines, name.as_str(), value);
-                }
-                f64::from(status)
-            }
-        };
-        let wall_ms = wall_ms().unwrap_or(f64::NAN);
-        let outcome = boundary::Outcome {
-            lines: &lines,
-            wall_ms,
-            ..boundary::Outcome::new(answer, latency_ms, f64::NAN, 0)
-        };
-        self.machine.settle(now, number(ticket), &outcome);
+    pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
+        self.machine.route(now, number(ticket), method, url);
+    }
+
+    pub fn settle(&mut self, now: Instant, ticket: Ticket, outcome: &boundary::Outcome<'_>) {
+        self.machine.settle(now, number(ticket), outcome);
     }
 
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
@@ -159,7 +145,10 @@ impl Group {
         while let Some(effect) = self.machine.poll_effect(now) {
             match effect {
                 Effect::Fail { ticket: number, why } => self.refused.push_back((ticket(number), error(why))),
-                Effect::Notice(notice) => tracing::debug!(?notice, "the group's engine noticed"),
+                Effect::Notice(notice) => match notice_of(&notice) {
+                    Some(notice) => self.notices.push(notice),
+                    None => tracing::debug!(?notice, "the group's engine noticed"),
+                },
                 Effect::Warn(warning) => tracing::warn!(code = warning.code(), "{}", warning.text()),
                 Effect::Moved => {
                     let Status { role, epoch, members, .. } = self.machine.status(now);
@@ -169,6 +158,19 @@ impl Group {
             }
         }
         says
+    }
+}
+
+/// What the group's engine noticed, where this process has something to do then.
+fn notice_of(notice: &Value) -> Option<Notice> {
+    let Value::Map(entries) = notice else { return None };
+    let value = |of: &str| entries.iter().find(|(key, _)| key == of).map(|(_, value)| value);
+    let (Value::Text(kind), Value::Text(scope)) = (value("kind")?, value("scope")?) else { return None };
+    let scope = scope.clone();
+    match (&**kind, value("forMs")) {
+        ("budgets", _) => Some(Notice::Budgets(Several { scope })),
+        ("down", Some(&Value::Number(for_ms))) => Some(Notice::Down(Stall { scope, for_ms })),
+        _ => None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Who decides: an engine of this process's own, or the machine of a group of processes.
 
 use autothrottle::{
-    Answer, Config, ConfigError, Cost, Decision, Engine, Feedback, Hint, Instant, Notice, Request, ScopeId,
-    ScopeStats, Span, Stats, SubmitError, Ticket, Value,
+    Boundary, Config, ConfigError, Failure, Instant, Notice, ScopeStats, Span, Stats, Ticket, Value,
+    boundary::{self, WAIT, push_field},
+    headers::matters,
 };
 
 #[cfg(feature = "_shared")]
@@ -10,10 +11,10 @@ use autothrottle_shared::Order as Orders;
 
 #[cfg(feature = "_shared")]
 use crate::group::Group;
-use crate::{Error, Outcome, Target, answer::hints_of};
+use crate::{Error, Outcome, Target, answer::wall_ms, target::Call};
 
 pub(crate) enum Host {
-    Own(Box<Engine>),
+    Own(Box<Boundary>),
     #[cfg(feature = "_shared")]
     Group(Box<Group>),
 }
@@ -35,10 +36,6 @@ pub(crate) enum Next {
 }
 
 impl Host {
-    pub fn own(engine: Engine) -> Self {
-        Self::Own(Box::new(engine))
-    }
-
     pub fn config(&self) -> &Config {
         match self {
             Self::Own(engine) => engine.config(),
@@ -47,40 +44,38 @@ impl Host {
         }
     }
 
-    /// Takes a request in: it may leave at once, or it waits.
-    pub fn enter(&mut self, now: Instant, target: &Target) -> Result<Entered, Error> {
-        let engine = match self {
-            Self::Own(engine) => engine,
+    /// Takes a request in: it may leave at once, or it waits. `is_split`: its scope has several budgets, so it
+    /// goes by its route.
+    pub fn enter(&mut self, now: Instant, target: &Target, is_split: bool) -> Result<Entered, Error> {
+        let ticket = match self {
+            Self::Own(engine) => match enter(engine, now.millis(), target, is_split)? {
+                Entered::Waits(ticket) => ticket,
+                sent => return Ok(sent),
+            },
             #[cfg(feature = "_shared")]
-            Self::Group(group) => return group.enter(now, target).map(Entered::Waits),
+            Self::Group(group) => group.enter(now, target)?,
         };
-        let (scopes, costs): (Vec<ScopeId>, Vec<f64>) =
-            target.scopes().map(|(name, cost)| (engine.intern(name), cost)).unzip();
-        let request = Request {
-            costs: &costs,
-            priority: target.priority,
-            delay_ms: target.delay.as_secs_f64() * 1000.0,
-            ..Request::new(&scopes)
-        };
-        match engine.send_at_once(now, request) {
-            Ok(Some(ticket)) => return Ok(Entered::Sent(ticket)),
-            Ok(None) => {}
-            Err(error) => return Err(refused(engine, error)),
+        if let Some((_, call)) = target.route().filter(|_| is_split) {
+            self.route(now, ticket, call);
         }
-        if tracing::enabled!(tracing::Level::DEBUG)
-            && let Some(because) = engine.peek(now, request).ok().and_then(|peek| peek.because)
-        {
-            tracing::debug!(scope = target.first(), reason = because.reason.name(), "waits");
+        Ok(Entered::Waits(ticket))
+    }
+
+    /// Names the route of a request, by which its budget is known.
+    pub fn route(&mut self, now: Instant, ticket: Ticket, (method, uri): &Call) {
+        let url = uri.to_string();
+        match self {
+            Self::Own(engine) => engine.route(now.millis(), ticket.to_number(), method.as_str(), &url),
+            #[cfg(feature = "_shared")]
+            Self::Group(group) => group.route(now, ticket, method.as_str(), &url),
         }
-        engine.submit(now, request).map(Entered::Waits).map_err(|error| refused(engine, error))
     }
 
     pub fn poll(&mut self, now: Instant) -> Next {
         match self {
-            Self::Own(engine) => match engine.poll(now) {
-                Decision::Send(ticket) => Next::Send(ticket),
-                Decision::Wait { until, .. } => Next::Wait(Some(until)),
-                Decision::Idle { .. } => Next::Wait(None),
+            Self::Own(engine) => match engine.poll(now.millis()) {
+                WAIT => Next::Wait(Instant::from_millis(engine.wake_at())),
+                number => Ticket::from_number(number).map_or(Next::Wait(None), Next::Send),
             },
             #[cfg(feature = "_shared")]
             Self::Group(group) => match group.refused.pop_front() {
@@ -93,24 +88,39 @@ impl Host {
     /// A request that was let go a while ago leaves only now.
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
         match self {
-            Self::Own(engine) => engine.left(now, ticket),
+            Self::Own(engine) => engine.left(now.millis(), ticket.to_number()),
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.left(now, ticket),
         }
     }
 
-    /// A request that left ended. The latency is from its send to the answer.
-    pub fn settle(&mut self, now: Instant, ticket: Ticket, outcome: Outcome<'_>, latency_ms: f64) {
+    /// A request that left ended. The latency is from its send to the answer. `route` is that of one whose
+    /// answer may be the first to name a budget, or that left before its budgets could be known.
+    pub fn settle(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        outcome: Outcome<'_>,
+        latency_ms: f64,
+        route: Option<&Call>,
+    ) {
+        let (answer, lines) = told(outcome);
+        if let Some(call) = route.filter(|_| !lines.is_empty()) {
+            self.route(now, ticket, call);
+        }
+        let wall_ms = if lines.is_empty() { f64::NAN } else { wall_ms().unwrap_or(f64::NAN) };
+        let ended = boundary::Outcome::new(answer, latency_ms, f64::NAN, 0);
+        let ended = boundary::Outcome { lines: &lines, wall_ms, ..ended };
         match self {
-            Self::Own(engine) => engine.settle(now, ticket, &feedback_of(outcome, latency_ms)),
+            Self::Own(engine) => _ = engine.settle(now.millis(), ticket.to_number(), &ended),
             #[cfg(feature = "_shared")]
-            Self::Group(group) => group.settle(now, ticket, outcome, latency_ms),
+            Self::Group(group) => group.settle(now, ticket, &ended),
         }
     }
 
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
         match self {
-            Self::Own(engine) => engine.cancel(now, ticket),
+            Self::Own(engine) => engine.cancel(now.millis(), ticket.to_number()),
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.cancel(now, ticket),
         }
@@ -119,9 +129,8 @@ impl Host {
     pub fn adjust(&mut self, now: Instant, scope: &str, ago: Span, charged: f64, cost: f64) {
         match self {
             Self::Own(engine) => {
-                let units = |cost| Cost::from_units(cost).unwrap_or_default();
                 let scope = engine.intern(scope);
-                engine.adjust(now, scope, now - ago, units(charged), units(cost));
+                engine.adjust(now.millis(), scope, (now - ago).millis(), charged, cost);
             }
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.adjust(now, scope, ago, charged, cost),
@@ -132,7 +141,7 @@ impl Host {
         match self {
             Self::Own(engine) => {
                 let scope = engine.intern(scope);
-                engine.configure(now, scope, options)
+                engine.configure(now.millis(), scope, options)
             }
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.configure(now, scope, options),
@@ -142,9 +151,9 @@ impl Host {
     pub fn order(&mut self, now: Instant, scope: &str, order: Order) {
         match self {
             Self::Own(engine) => {
-                let scope = engine.intern(scope);
+                let (now, scope) = (now.millis(), engine.intern(scope));
                 match order {
-                    Order::Hold(span) => engine.hold(now, scope, span),
+                    Order::Hold(span) => engine.hold(now, scope, span.millis()),
                     Order::Pause => engine.pause(now, scope),
                     Order::Resume => engine.resume(now, scope),
                     Order::Reset => engine.reset(now, scope),
@@ -168,7 +177,8 @@ impl Host {
         match self {
             Self::Own(engine) => {
                 let scope = engine.intern(scope);
-                engine.crawl_delay(now, scope, delay)
+                let outcome = engine.crawl_delay(now.millis(), scope, delay.map_or(f64::NAN, Span::millis));
+                autothrottle::Robots::of(outcome)
             }
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.crawl_delay(now, scope, delay),
@@ -177,7 +187,7 @@ impl Host {
 
     pub fn snapshot(&mut self, now: Instant, wall_ms: Option<f64>) -> Value {
         match self {
-            Self::Own(engine) => engine.snapshot(now, wall_ms).into(),
+            Self::Own(engine) => engine.snapshot(now.millis(), wall_ms.unwrap_or(f64::NAN)),
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.snapshot(now, wall_ms),
         }
@@ -185,7 +195,7 @@ impl Host {
 
     pub fn stats(&mut self, now: Instant) -> Stats {
         match self {
-            Self::Own(engine) => engine.stats(now),
+            Self::Own(engine) => engine.stats_at(now.millis()),
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.stats(now),
         }
@@ -193,7 +203,7 @@ impl Host {
 
     pub fn scope_stats(&mut self, now: Instant, scope: &str) -> Option<ScopeStats> {
         match self {
-            Self::Own(engine) => engine.find(scope).and_then(|scope| engine.scope_stats(now, scope)),
+            Self::Own(engine) => engine.scope_stats_at(now.millis(), engine.find(scope)),
             #[cfg(feature = "_shared")]
             Self::Group(group) => {
                 group.stats(now).scopes.into_iter().find(|(name, _)| name == scope).map(|(_, stats)| stats)
@@ -203,9 +213,9 @@ impl Host {
 
     pub fn take_notices(&mut self) -> Vec<Notice> {
         match self {
-            Self::Own(engine) => engine.take_notices(),
+            Self::Own(engine) => engine.notices(),
             #[cfg(feature = "_shared")]
-            Self::Group(_) => Vec::new(),
+            Self::Group(group) => std::mem::take(&mut group.notices),
         }
     }
 }
@@ -218,26 +228,51 @@ pub(crate) enum Order {
     Reset,
 }
 
-fn refused(engine: &Engine, error: SubmitError) -> Error {
-    let name = |scope| engine.name(scope).unwrap_or_default().to_owned();
-    match error {
-        SubmitError::QueueFull => Error::QueueFull,
-        SubmitError::CostExceedsQuota { scope, setting } => Error::CostExceedsQuota {
-            scope: name(scope),
-            path: engine.config_path(scope, setting).unwrap_or_default(),
-        },
-        SubmitError::ScopeDown { scope, .. } => Error::ScopeDown { scope: name(scope) },
-        SubmitError::NotANumber | SubmitError::UnknownScope => Error::NotANumber,
+fn enter(engine: &mut Boundary, now: f64, target: &Target, is_split: bool) -> Result<Entered, Error> {
+    let (scopes, costs): (Vec<f64>, Vec<f64>) =
+        target.scopes().map(|(name, cost)| (engine.intern(name), cost)).unzip();
+    if !is_split && target.delay.is_zero() {
+        let sent = engine.send_many_at_once(now, &scopes, &costs, target.priority);
+        if let Some(ticket) = Ticket::from_number(sent) {
+            return Ok(Entered::Sent(ticket));
+        }
+        if sent < WAIT {
+            return Err(refused(engine, sent + 1.0));
+        }
+    }
+    if tracing::enabled!(tracing::Level::DEBUG) && engine.peek(now, &scopes, &costs) > now {
+        tracing::debug!(scope = target.first(), reason = Boundary::reason_at(engine.reason()), "waits");
+    }
+    let delay_ms = target.delay.as_secs_f64() * 1000.0;
+    let ticket = engine.submit_many(now, &scopes, &costs, target.priority, delay_ms);
+    Ticket::from_number(ticket).map(Entered::Waits).ok_or_else(|| refused(engine, ticket))
+}
+
+/// Why, by the number of a refusal.
+fn refused(engine: &Boundary, number: f64) -> Error {
+    let scope = || engine.refused_scope().unwrap_or_default().to_owned();
+    match number {
+        -2.0 => Error::QueueFull,
+        -3.0 => Error::CostExceedsQuota { scope: scope(), path: engine.refused_path().unwrap_or_default() },
+        -5.0 => Error::ScopeDown { scope: scope() },
+        _ => Error::NotANumber,
     }
 }
 
-fn feedback_of(outcome: Outcome<'_>, latency_ms: f64) -> Feedback {
-    match outcome {
-        Outcome::Nothing => Feedback::IGNORED,
-        Outcome::Failed(failure) => Feedback { answer: Answer::Failed(failure), ..Feedback::IGNORED },
+/// The number of an answer, and those of its header fields that may say something of limits.
+fn told(outcome: Outcome<'_>) -> (f64, String) {
+    let mut lines = String::new();
+    let answer = match outcome {
+        Outcome::Nothing => f64::NAN,
+        Outcome::Failed(Failure::Connection) => 0.0,
+        Outcome::Failed(Failure::Timeout) => 1.0,
         Outcome::Response { status, headers } => {
-            let hint = headers.map(|headers| Hint::of(&hints_of(status, headers))).unwrap_or_default();
-            Feedback { latency_ms: Some(latency_ms), hint, ..Feedback::response(status) }
+            let fields = headers.into_iter().flatten().filter(|(name, _)| matters(name.as_str()));
+            for (name, value) in fields.filter_map(|(name, value)| Some((name, value.to_str().ok()?))) {
+                push_field(&mut lines, name.as_str(), value);
+            }
+            f64::from(status)
         }
-    }
+    };
+    (answer, lines)
 }

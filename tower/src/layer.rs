@@ -77,12 +77,11 @@ where
 
 /// What a request is counted in.
 fn target_of<B>(request: &Request<B>) -> Result<Target, Error> {
-    if let Some(target) = request.extensions().get::<Target>() {
-        return Ok(target.clone());
-    }
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-    match host {
-        Some(host) if request.uri().authority().is_none() => Ok(Target::of_authority(host, "http")),
-        _ => request.uri().try_into(),
-    }
+    let target = match (request.extensions().get::<Target>(), host) {
+        (Some(target), _) => target.clone(),
+        (None, Some(host)) if request.uri().authority().is_none() => Target::of_authority(host, "http"),
+        _ => request.uri().try_into()?,
+    };
+    Ok(target.by(request.method(), request.uri().clone()))
 }

@@ -6,7 +6,7 @@ use tokio::{sync::oneshot, time::Instant};
 use crate::{
     Answer, Error, Outcome, Target,
     host::Entered,
-    throttle::{Granted, Throttle},
+    throttle::{Granted, Throttle, Waits},
 };
 
 impl Throttle {
@@ -62,12 +62,12 @@ impl Throttle {
     fn enter(&self, target: &Target) -> Result<Asked, Error> {
         let shared = &self.0;
         shared.change(|state, now| {
-            let ticket = match state.host.enter(now, target)? {
+            let ticket = match state.host.enter(now, target, state.split_at(target).is_some())? {
                 Entered::Sent(ticket) => return Ok(Asked::Sent(ticket)),
                 Entered::Waits(ticket) => ticket,
             };
             let (tell, granted) = oneshot::channel();
-            state.waiting.insert(ticket, tell);
+            state.waiting.insert(ticket, Waits { tell, target: target.clone() });
             Ok(Asked::Waits(Waiting { throttle: self.clone(), ticket: Some(ticket), granted }))
         })
     }
@@ -136,14 +136,19 @@ impl Permit {
     /// the cost.
     pub fn settle(mut self, answer: &impl Answer) -> Charge {
         self.end(answer.outcome());
-        let target = self.target.take();
+        let target = self.target.clone();
         Charge { throttle: self.throttle.clone(), sent_at: self.sent_at, target }
     }
 
     fn end(&mut self, outcome: Outcome<'_>) {
         if let Some(ticket) = self.ticket.take() {
-            let latency_ms = self.sent_at.elapsed().as_secs_f64() * 1000.0;
-            self.throttle.with(|host, now| host.settle(now, ticket, outcome, latency_ms));
+            let (target, sent_at) = (&self.target, self.sent_at);
+            let latency_ms = sent_at.elapsed().as_secs_f64() * 1000.0;
+            self.throttle.0.change(|state, now| {
+                let is_due = state.split_at(target).is_none_or(|since| sent_at <= since);
+                let route = target.route().filter(|_| is_due).map(|(_, call)| call);
+                state.host.settle(now, ticket, outcome, latency_ms, route);
+            });
         }
     }
 }

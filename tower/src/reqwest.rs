@@ -22,11 +22,15 @@ impl Middleware for Throttle {
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        let permit = match extensions.get::<Target>() {
-            Some(target) => self.acquire(target).await,
-            None => self.acquire(request.url().as_str()).await,
+        let target = match extensions.get::<Target>() {
+            Some(target) => target.clone(),
+            None => request.url().as_str().try_into().map_err(Error::middleware)?,
         };
-        let permit = permit.map_err(Error::middleware)?;
+        let target = match request.url().as_str().parse() {
+            Ok(uri) => target.by(request.method(), uri),
+            Err(_) => target,
+        };
+        let permit = self.acquire(target).await.map_err(Error::middleware)?;
         let answer = next.run(request, extensions).await;
         match &answer {
             Ok(response) => drop(permit.settle(response)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::Uri;
+use http::{Method, Uri};
 
 use crate::Error;
 
@@ -17,18 +17,25 @@ use crate::Error;
 /// # Ok::<(), autothrottle_tower::Error>(())
 /// ```
 ///
+/// Where a server has several budgets, as GitHub's `search` and `core`, the method and the URL say from which of
+/// them the request spends: the layer knows both, and [`Target::method`] says the first by hand (else `GET`).
+///
 /// In the extensions of an [`http::Request`], it takes the place of the request's host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     scopes: Vec<(String, f64)>,
+    call: Option<Call>,
     pub(crate) priority: f64,
     pub(crate) delay: Duration,
 }
 
+/// A method and a URL.
+pub(crate) type Call = (Method, Uri);
+
 impl Target {
     /// A scope of this name, at cost 1.
     pub fn scope(name: impl Into<String>) -> Self {
-        Self { scopes: vec![(name.into(), 1.0)], priority: 0.0, delay: Duration::ZERO }
+        Self { scopes: vec![(name.into(), 1.0)], call: None, priority: 0.0, delay: Duration::ZERO }
     }
 
     /// One more scope, and what the request costs there, in units of its `quota` or `rate`.
@@ -50,9 +57,26 @@ impl Target {
         Self { delay, ..self }
     }
 
-    /// Takes it out of a permit.
-    pub(crate) fn take(&mut self) -> Self {
-        Self { scopes: core::mem::take(&mut self.scopes), ..*self }
+    /// The method of the request; `GET` without.
+    #[must_use]
+    pub fn method(mut self, method: Method) -> Self {
+        if let Some((known, _)) = &mut self.call {
+            *known = method;
+        }
+        self
+    }
+
+    /// What the request asks for, where that is known.
+    pub(crate) fn by(self, method: &Method, uri: Uri) -> Self {
+        Self { call: Some((method.clone(), uri)), ..self }
+    }
+
+    /// Its scope and what it asks for, where its budget is found by them: it has one scope, and a URL.
+    pub(crate) fn route(&self) -> Option<(&str, &Call)> {
+        match &self.scopes[..] {
+            [(name, _)] => Some((name, self.call.as_ref()?)),
+            _ => None,
+        }
     }
 
     /// What it costs in a scope.
@@ -84,7 +108,8 @@ impl TryFrom<&Uri> for Target {
         let no_host = || Error::NoHost { uri: uri.to_string() };
         let authority =
             uri.authority().filter(|authority| !authority.host().is_empty()).ok_or_else(no_host)?;
-        Ok(Self::of_authority(authority.as_str(), uri.scheme_str().unwrap_or("http")))
+        let target = Self::of_authority(authority.as_str(), uri.scheme_str().unwrap_or("http"));
+        Ok(target.by(&Method::GET, uri.clone()))
     }
 }
 

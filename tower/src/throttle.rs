@@ -9,8 +9,8 @@ use std::{
 };
 
 use autothrottle::{
-    Config, ConfigError, Diagnostic, Engine, Instant as EngineInstant, Notice, Problem, ScopeStats, Snapshot,
-    Span, Stall, Stats, Ticket, Value, Watch,
+    Boundary, ConfigError, Diagnostic, Instant as EngineInstant, Notice, Problem, ScopeStats, Several, Span,
+    Stall, Stats, Ticket, Value,
 };
 #[cfg(feature = "_shared")]
 use autothrottle_shared::{Effect, MemberId, Settings, Status};
@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    Error,
+    Error, Target,
     answer::wall_ms,
     host::{Host, Next, Order},
 };
@@ -34,6 +34,9 @@ use crate::{
     heard::{Heard, LEASE},
     way::{By, Way},
 };
+
+/// Scopes of which it is remembered that they have several budgets, at most.
+const MOST_SPLIT: usize = 1000;
 
 /// Says when a request may leave. Cheap to clone: all clones are one throttle.
 #[derive(Clone)]
@@ -52,11 +55,54 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub host: Host,
     /// Requests that wait for a permit, and what wakes each.
-    pub waiting: BTreeMap<Ticket, oneshot::Sender<Granted>>,
+    pub waiting: BTreeMap<Ticket, Waits>,
+    /// Scopes whose servers have several budgets, and since when that is known.
+    split: BTreeMap<String, Instant>,
     /// When it is worth asking the engine again.
     wake_at: Option<EngineInstant>,
     /// Whether the timer's task runs.
     is_driven: bool,
+}
+
+/// A request that waits, and whom to tell.
+pub(crate) struct Waits {
+    pub tell: oneshot::Sender<Granted>,
+    pub target: Target,
+}
+
+impl State {
+    /// Since when it is known that the scope of a request has several budgets.
+    pub fn split_at(&self, target: &Target) -> Option<Instant> {
+        self.split.get(target.route()?.0).copied()
+    }
+
+    /// Tells what was noticed. What waits for a scope that is down is refused. What waits for a server that turned out to have several budgets goes by its
+    /// route from here on.
+    fn notice(&mut self, now: EngineInstant, told: &mut Vec<Notice>) {
+        for notice in self.host.take_notices() {
+            if let Notice::Budgets(Several { scope }) = &notice {
+                if self.split.len() >= MOST_SPLIT {
+                    self.split.clear();
+                }
+                self.split.insert(scope.clone(), Instant::now());
+                for (&ticket, waits) in &self.waiting {
+                    if let Some((_, call)) = waits.target.route().filter(|(of, _)| of == scope) {
+                        self.host.route(now, ticket, call);
+                    }
+                }
+            }
+            if let Notice::Down(Stall { scope, .. }) = &notice {
+                let waits_for = |waits: &Waits| waits.target.scopes().any(|(name, _)| name == scope);
+                let all = self.waiting.iter().filter(|(_, waits)| waits_for(waits));
+                for ticket in all.map(|(&ticket, _)| ticket).collect::<Vec<_>>() {
+                    self.host.cancel(now, ticket);
+                    let waits = self.waiting.remove(&ticket);
+                    waits.map(|waits| waits.tell.send(Err(Error::ScopeDown { scope: scope.clone() })));
+                }
+            }
+            told.push(notice);
+        }
+    }
 }
 
 impl Throttle {
@@ -67,7 +113,7 @@ impl Throttle {
     ///
     /// All problems at once, each with its path, what was wanted and what was got.
     pub fn new<'de>(options: impl Deserializer<'de>) -> Result<Self, ConfigError> {
-        Ok(Self::of(Engine::new(Config::parse(value_of(options, "options")?)?)))
+        Ok(Self::of(Boundary::new(value_of(options, "options")?)?))
     }
 
     /// A throttle that goes on where [`Throttle::snapshot`] was taken, also in another process.
@@ -79,22 +125,24 @@ impl Throttle {
         options: impl Deserializer<'de>,
         snapshot: impl Deserializer<'de>,
     ) -> Result<Self, ConfigError> {
-        let config = Config::parse(value_of(options, "options")?)?;
-        let snapshot = Snapshot::parse(value_of(snapshot, "a snapshot")?)?;
-        Ok(Self::of(Engine::restore(config, &snapshot, EngineInstant::default(), wall_ms())))
+        let mut engine = Boundary::new(value_of(options, "options")?)?;
+        engine.restore(value_of(snapshot, "a snapshot")?, 0.0, wall_ms().unwrap_or(f64::NAN))?;
+        Ok(Self::of(engine))
     }
 
-    fn of(mut engine: Engine) -> Self {
-        if engine.config().seed.is_none() {
+    fn of(mut engine: Boundary) -> Self {
+        if engine.wants_seed() {
             engine.seed(RandomState::new().hash_one(0));
         }
-        engine.watch(Watch::Changes);
-        engine.take_notices().iter().for_each(tell);
-        Self::by(Host::own(engine))
+        engine.watch(1);
+        let throttle = Self::by(Host::Own(Box::new(engine)));
+        throttle.with(|_, _| ());
+        throttle
     }
 
     pub(crate) fn by(host: Host) -> Self {
-        let state = State { host, waiting: BTreeMap::new(), wake_at: None, is_driven: false };
+        let (waiting, split) = (BTreeMap::new(), BTreeMap::new());
+        let state = State { host, waiting, split, wake_at: None, is_driven: false };
         let earlier = Arc::new(Notify::new());
         Self(Arc::new(Shared { origin: Instant::now(), state: Mutex::new(state), earlier }))
     }
@@ -233,8 +281,10 @@ impl Shared {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.now();
         let result = change(&mut state, now);
+        let mut notices = Vec::new();
+        state.notice(now, &mut notices);
         self.drain(&mut state, now);
-        let notices = state.host.take_notices();
+        state.notice(now, &mut notices);
         drop(state);
         notices.iter().for_each(tell);
         result
@@ -245,14 +295,14 @@ impl Shared {
             match state.host.poll(now) {
                 Next::Send(ticket) => {
                     let waiting = state.waiting.remove(&ticket);
-                    if waiting.is_none_or(|waiting| waiting.send(Ok(now)).is_err()) {
+                    if waiting.is_none_or(|waiting| waiting.tell.send(Ok(now)).is_err()) {
                         state.host.cancel(now, ticket);
                     }
                 }
                 #[cfg(feature = "_shared")]
                 Next::Refuse(ticket, error) => {
                     // Its future may have been dropped: then it needs no reason.
-                    state.waiting.remove(&ticket).map(|waiting| waiting.send(Err(error)));
+                    state.waiting.remove(&ticket).map(|waiting| waiting.tell.send(Err(error)));
                 }
                 Next::Wait(until) => break until,
             }

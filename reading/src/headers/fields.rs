@@ -26,6 +26,11 @@ pub const SAYS_SOMETHING: [&str; 10] = [
 /// Fields that are asked for by their whole names, and are no vendor's.
 const STANDARD: [&str; 4] = ["ratelimit", "ratelimit-policy", "date", "age"];
 
+/// Whether a field of this name may say something of limits.
+pub fn matters(name: &str) -> bool {
+    STANDARD.iter().any(|known| is(name.as_bytes(), known)) || says_something(name.as_bytes())
+}
+
 /// Fields by name, in the order in which they came.
 #[derive(Default)]
 pub(super) struct Fields<'a> {

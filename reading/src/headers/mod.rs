@@ -32,7 +32,7 @@ mod vendors;
 
 pub use self::{
     budgets::Parts,
-    fields::{SAYS_SOMETHING, says_something},
+    fields::{SAYS_SOMETHING, matters, says_something},
 };
 use self::{
     fields::Fields,
