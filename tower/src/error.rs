@@ -42,6 +42,9 @@ pub enum Error {
     },
     /// A cost, a priority or a delay that is no finite number in its range.
     NotANumber,
+    /// The request has to wait, and there is no runtime of tokio, or one without a timer (`enable_time`):
+    /// no timer would wake it.
+    NoRuntime,
     /// The group does not take the request, or this process has left it. Feature `redis`.
     Invalid {
         /// Why.
@@ -74,6 +77,9 @@ impl fmt::Display for Error {
             Self::NoScope { scope } => write!(formatter, "the request has no scope {scope:?}"),
             Self::QueueFull => SubmitError::QueueFull.fmt(formatter),
             Self::NotANumber => SubmitError::NotANumber.fmt(formatter),
+            Self::NoRuntime => {
+                formatter.write_str("the request has to wait, and no runtime of tokio with a timer runs here")
+            }
             Self::Invalid { why } => write!(formatter, "the group does not take the request: {why}"),
             Self::Offline { why } => write!(formatter, "the connection to the group is broken: {why}"),
             Self::Denied { why } => write!(formatter, "the connection to the group cannot work: {why}"),

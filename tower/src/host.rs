@@ -44,6 +44,11 @@ impl Host {
         }
     }
 
+    /// Whether the machine of a group decides: its own task has the timer.
+    pub fn is_shared(&self) -> bool {
+        !matches!(self, Self::Own(_))
+    }
+
     /// Takes a request in: it may leave at once, or it waits. `is_split`: its scope has several budgets, so it
     /// goes by its route.
     pub fn enter(&mut self, now: Instant, target: &Target, is_split: bool) -> Result<Entered, Error> {

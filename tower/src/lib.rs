@@ -36,8 +36,9 @@
 //!
 //! # How it runs
 //!
-//! One task with one timer per throttle, started in the runtime of the first request that waits, and only while
-//! requests wait. `tokio::time::pause` works. A dropped future gives its place back.
+//! One task with one timer for each runtime in which requests of a throttle wait, and only while they do: so a
+//! throttle may be a static of many runtimes. A shared one lives in the runtime of its first request. Without a
+//! runtime a request that has to wait is refused. `tokio::time::pause` works. A dropped future gives its place back.
 
 mod answer;
 mod error;

@@ -1,7 +1,13 @@
 //! A request asks, waits for its permit, leaves, and is settled.
 
+use std::{panic, time::Duration};
+
 use autothrottle::{Cost, Span, Ticket};
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    runtime::Handle,
+    sync::oneshot,
+    time::{Instant, sleep},
+};
 
 use crate::{
     Answer, Error, Outcome, Target,
@@ -16,7 +22,8 @@ impl Throttle {
     ///
     /// # Errors
     ///
-    /// Where the request can never leave: see [`Error`].
+    /// Where the request can never leave: see [`Error`]. One that has to wait outside of a runtime of tokio is
+    /// refused ([`Error::NoRuntime`]), for no timer would wake it.
     pub async fn acquire<T: TryInto<Target>>(&self, target: T) -> Result<Permit, Error>
     where
         Error: From<T::Error>,
@@ -66,11 +73,20 @@ impl Throttle {
                 Entered::Sent(ticket) => return Ok(Asked::Sent(ticket)),
                 Entered::Waits(ticket) => ticket,
             };
+            if !has_timer() {
+                state.host.cancel(now, ticket);
+                return Err(Error::NoRuntime);
+            }
             let (tell, granted) = oneshot::channel();
             state.waiting.insert(ticket, Waits { tell, target: target.clone() });
             Ok(Asked::Waits(Waiting { throttle: self.clone(), ticket: Some(ticket), granted }))
         })
     }
+}
+
+/// Whether a task of this runtime could wait for a time. Only a panic of tokio's says that it has no timer.
+fn has_timer() -> bool {
+    Handle::try_current().is_ok() && panic::catch_unwind(|| drop(sleep(Duration::ZERO))).is_ok()
 }
 
 /// What became of a request that asked.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize, de::Deserializer};
 #[cfg(feature = "_shared")]
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::{
-    runtime::Handle,
+    runtime::{Handle, Id},
     sync::{Notify, oneshot},
     time::Instant,
 };
@@ -48,7 +48,7 @@ pub(crate) type Granted = Result<EngineInstant, Error>;
 pub(crate) struct Shared {
     origin: Instant,
     state: Mutex<State>,
-    /// Tells the task that there is something earlier to wait for.
+    /// Tells the task of a group that there is something to say.
     earlier: Arc<Notify>,
 }
 
@@ -60,8 +60,8 @@ pub(crate) struct State {
     split: BTreeMap<String, Instant>,
     /// When it is worth asking the engine again.
     wake_at: Option<EngineInstant>,
-    /// Whether the timer's task runs.
-    is_driven: bool,
+    /// The timer's task of each runtime in which requests wait, and what tells it of something earlier.
+    drivers: Vec<(Id, Arc<Notify>)>,
 }
 
 /// A request that waits, and whom to tell.
@@ -142,7 +142,7 @@ impl Throttle {
 
     pub(crate) fn by(host: Host) -> Self {
         let (waiting, split) = (BTreeMap::new(), BTreeMap::new());
-        let state = State { host, waiting, split, wake_at: None, is_driven: false };
+        let state = State { host, waiting, split, wake_at: None, drivers: Vec::new() };
         let earlier = Arc::new(Notify::new());
         Self(Arc::new(Shared { origin: Instant::now(), state: Mutex::new(state), earlier }))
     }
@@ -309,32 +309,44 @@ impl Shared {
         };
         let is_earlier = wake_at.is_some_and(|at| state.wake_at.is_none_or(|before| at < before));
         state.wake_at = wake_at;
-        if is_earlier && state.is_driven {
-            self.earlier.notify_one();
-        } else if wake_at.is_some()
-            && !state.is_driven
+        let is_over = state.waiting.is_empty();
+        if is_earlier || is_over {
+            state.drivers.iter().for_each(|(_, earlier)| earlier.notify_one());
+        }
+        if !is_over
+            && !state.host.is_shared()
             && let Ok(runtime) = Handle::try_current()
+            && state.drivers.iter().all(|(of, _)| *of != runtime.id())
         {
-            state.is_driven = true;
-            runtime.spawn(drive(Driven(Arc::downgrade(self))));
+            let earlier = Arc::new(Notify::new());
+            state.drivers.push((runtime.id(), earlier.clone()));
+            runtime.spawn(drive(Driven(Arc::downgrade(self), runtime.id()), earlier));
         }
     }
 }
 
-/// The timer's task. It ends when no request waits for a time, or when the throttle is dropped.
-async fn drive(driven: Driven) {
+/// The timer's task. It ends when no request waits, or when the throttle is dropped. Each runtime with requests
+/// that wait has one: a runtime may end, or stand still, while those of another wait.
+async fn drive(driven: Driven, earlier: Arc<Notify>) {
     while let Some(shared) = driven.0.upgrade() {
         let until = {
             let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(until) = state.wake_at else {
-                state.is_driven = false;
+            if state.waiting.is_empty() {
+                state.drivers.retain(|(of, _)| *of != driven.1);
                 return;
-            };
-            shared.origin + Duration::from_micros(until.micros())
+            }
+            state.wake_at.map(|until| shared.origin + Duration::from_micros(until.micros()))
         };
+        let time = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        drop(shared);
         tokio::select! {
-            () = tokio::time::sleep_until(until) => shared.change(|state, _| state.wake_at = None),
-            () = shared.earlier.notified() => {}
+            () = time => driven.wake(),
+            () = earlier.notified() => {}
         }
     }
 }
@@ -375,14 +387,23 @@ async fn carry(inner: Weak<Shared>, mut way: Way, mut last: UnboundedReceiver<Ef
     way.close().await;
 }
 
-/// Says that the timer's task runs no more, also where its runtime was shut down: the next request that asks
-/// starts another one.
-struct Driven(Weak<Shared>);
+/// Says that the timer's task of a runtime runs no more, also where that was shut down.
+struct Driven(Weak<Shared>, Id);
+
+impl Driven {
+    /// It is time.
+    fn wake(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.change(|state, _| state.wake_at = None);
+        }
+    }
+}
 
 impl Drop for Driven {
     fn drop(&mut self) {
         if let Some(shared) = self.0.upgrade() {
-            shared.state.lock().unwrap_or_else(PoisonError::into_inner).is_driven = false;
+            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.drivers.retain(|(of, _)| *of != self.1);
         }
     }
 }
@@ -398,6 +419,8 @@ impl Drop for Shared {
                 group.bye(now);
             }
         }
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.drivers.iter().for_each(|(_, earlier)| earlier.notify_one());
         self.earlier.notify_one();
     }
 }

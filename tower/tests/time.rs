@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -223,6 +224,63 @@ fn a_throttle_outlives_its_runtime() {
         });
     }
     assert_eq!((throttle.stats().waiting, throttle.stats().sent), (0, 6));
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+/// A static in parallel tests: one runtime stands still or ends, and requests of the other go on.
+#[test]
+fn runtimes_that_share_a_throttle_do_not_wait_for_each_other() {
+    let throttle = Throttle::new(json!({ "rate": 100, "concurrency": 8 })).unwrap();
+    let waits = |target: Target| {
+        let throttle = throttle.clone();
+        async move { drop(throttle.acquire(target).await) }
+    };
+    let late = || Target::scope("late").delay(Duration::from_secs(3600));
+    let page = || Target::scope("page");
+    let first = runtime();
+    first.block_on(async {
+        tokio::spawn(waits(late()));
+        tokio::task::yield_now().await;
+    });
+    assert_eq!(throttle.stats().waiting, 1, "the timer's task of the first runtime stands still");
+    let second = runtime();
+    let minute = Duration::from_secs(60);
+    let all = || async {
+        timeout(minute, async {
+            for _ in 0..3 {
+                waits(page()).await
+            }
+        })
+        .await
+    };
+    second.block_on(all()).expect("the second has its own");
+    let blocked = second.spawn(waits(Target::scope("page").delay(Duration::from_millis(50))));
+    second.block_on(tokio::task::yield_now());
+    drop(first);
+    second
+        .block_on(async { timeout(minute, blocked).await })
+        .expect("the end of the first is nothing to it")
+        .unwrap();
+    drop(second);
+    runtime().block_on(all()).expect("nor that of both");
+    assert_eq!(throttle.stats().waiting, 0);
+}
+
+#[test]
+fn what_has_to_wait_without_a_runtime_is_refused() {
+    let throttle = Throttle::new(json!({ "rate": 5 })).unwrap();
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut asks = || std::pin::pin!(throttle.acquire(PAGE)).poll(&mut context);
+    let Poll::Ready(Ok(permit)) = asks() else { panic!("the first leaves at once") };
+    let Poll::Ready(Err(error)) = asks() else { panic!("it would hang") };
+    assert_eq!(error, Error::NoRuntime);
+    let timeless = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(timeless.block_on(throttle.acquire(PAGE)).unwrap_err(), Error::NoRuntime);
+    drop(permit);
+    assert_eq!((throttle.stats().waiting, throttle.stats().in_flight), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
