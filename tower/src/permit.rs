@@ -20,6 +20,18 @@ impl Throttle {
     ///
     /// Dropping the future gives its place in the queue back.
     ///
+    /// ```
+    /// # use autothrottle_tower::{Options, Outcome, Throttle};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let throttle = Throttle::new(Options::default())?;
+    /// let permit = throttle.acquire("https://api.example/items").await?;
+    /// let status = 200; // of the request that a client of yours sends here
+    /// permit.settle(&Outcome::Response { status, headers: None });
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Where the request can never leave: see [`Error`]. One that has to wait outside of a runtime of tokio is
@@ -49,6 +61,18 @@ impl Throttle {
     }
 
     /// Waits until a request to `target` may leave, runs `work`, hears what it gives, and gives it back.
+    ///
+    /// ```
+    /// # use autothrottle_tower::{Options, Throttle};
+    /// # async fn send() -> Result<http::Response<&'static str>, std::io::Error> { Ok(http::Response::new("ok")) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let throttle = Throttle::new(Options { rate: Some(5.into()), ..Options::default() })?;
+    /// let response = throttle.run("https://api.example/items", send).await??;
+    /// assert_eq!(response.into_body(), "ok");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -120,6 +144,18 @@ impl Drop for Waiting {
 }
 
 /// The request may leave now. It holds its slots until it is settled or dropped.
+///
+/// ```
+/// # use autothrottle_tower::{Options, Outcome, Target, Throttle};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let throttle = Throttle::new(Options { concurrency: Some(4), ..Options::default() })?;
+/// let permit = throttle.acquire(Target::scope("requests").and("tokens", 800.0)).await?;
+/// let mut charge = permit.settle(&Outcome::Response { status: 200, headers: None });
+/// charge.adjust("tokens", 650.0)?; // as the end of the answer says
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a permit that is dropped gives its slot back at once"]
 pub struct Permit {

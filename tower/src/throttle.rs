@@ -39,6 +39,21 @@ use crate::{
 const MOST_SPLIT: usize = 1000;
 
 /// Says when a request may leave. Cheap to clone: all clones are one throttle.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use autothrottle_tower::{Options, ScopeOptions, Throttle};
+///
+/// let slow = ScopeOptions { delay: Some(Duration::from_secs(5)), ..ScopeOptions::default() };
+/// let throttle = Throttle::new(Options {
+///     rate: Some(10.into()), // a second, to each host
+///     scopes: Some([("slow.example".into(), slow)].into()),
+///     ..Options::default()
+/// })?;
+/// assert_eq!(throttle.stats().waiting, 0);
+/// # Ok::<(), autothrottle_tower::ConfigError>(())
+/// ```
 #[derive(Clone)]
 pub struct Throttle(pub(crate) Arc<Shared>);
 
