@@ -96,8 +96,12 @@ impl Target {
 
     pub(crate) fn of_authority(authority: &str, scheme: &str) -> Self {
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
-        let usual = if scheme == "https" { ":443" } else { ":80" };
-        Self::scope(host.strip_suffix(usual).unwrap_or(&host))
+        // An IPv6 address has colons of its own, in brackets.
+        let at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
+        let (name, port) =
+            at.map_or((&*host, ""), |at| (&host[..at], host[at + 1..].trim_start_matches('0')));
+        let usual = if matches!(scheme, "https" | "wss") { "443" } else { "80" };
+        Self::scope(if port.is_empty() || port == usual { name.to_owned() } else { format!("{name}:{port}") })
     }
 }
 
