@@ -98,8 +98,8 @@ impl Target {
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
         // An IPv6 address has colons of its own, in brackets.
         let at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
-        let (name, port) =
-            at.map_or((&*host, ""), |at| (&host[..at], host[at + 1..].trim_start_matches('0')));
+        let (name, port) = at.map_or((&*host, ""), |at| (&host[..at], &host[at + 1..]));
+        let port = if port.len() > 1 { port.trim_start_matches('0') } else { port };
         let usual = if matches!(scheme, "https" | "wss") { "443" } else { "80" };
         Self::scope(if port.is_empty() || port == usual { name.to_owned() } else { format!("{name}:{port}") })
     }

@@ -237,6 +237,7 @@ fn a_host_has_one_name_whatever_its_port_is_written_as() {
         ("https://a.example:/", "a.example"),
         ("https://a.example:08080/", "a.example:8080"),
         ("http://a.example:443/", "a.example:443"),
+        ("http://a.example:0/", "a.example:0"),
         ("http://[::1]:80/", "[::1]"),
         ("http://[::1]/", "[::1]"),
     ] {
