@@ -563,6 +563,29 @@ fn budgets_without_end_are_bounded() {
     assert!(rig.ask(1_000_000.0, &["/spent"]).is_empty());
 }
 
+/// The same where each request goes to a route of its own: routes are forgotten like other idle scopes.
+#[test]
+fn routes_without_end_are_bounded() {
+    let mut rig = Rig::new();
+    let word = |n: u32| {
+        (0..5).map(|place| char::from(b'a' + (n / 26_u32.pow(place) % 26) as u8)).collect::<String>()
+    };
+    let (mut most, mut bytes) = (0.0_f64, 0);
+    for n in 0..15_000 {
+        let (now, path) = (f64::from(n) * 10.0, format!("/{}", word(n)));
+        let lines =
+            format!("x-ratelimit-resource: r{n}\nx-ratelimit-remaining: 9\nx-ratelimit-reset: 7200\n");
+        let more = measure(|| {
+            assert_eq!(rig.ask(now, &[&path]).len(), 1, "{n}");
+            rig.answer(now + 5.0, &path, 200.0, &lines);
+        });
+        bytes += if n > 5000 { more.bytes_current } else { 0 };
+        most = most.max(rig.boundary.scopes());
+    }
+    assert!(most < 2600.0, "{most} scopes");
+    assert!(bytes.abs() < 100_000, "{bytes} bytes more after 10,000 routes");
+}
+
 /// Of a host with more used-up budgets than are kept, none is forgotten: what else it says is for all.
 #[test]
 fn a_budget_that_is_used_up_is_never_forgotten() {
