@@ -298,14 +298,20 @@ impl Shared {
         let result = change(&mut state, now);
         let mut notices = Vec::new();
         state.notice(now, &mut notices);
-        self.drain(&mut state, now);
+        let driver = self.drain(&mut state, now);
         state.notice(now, &mut notices);
         drop(state);
+        // A runtime that shuts down drops the task here, and its end asks for the lock.
+        if let Some((runtime, earlier)) = driver {
+            let driven = Driven(Arc::downgrade(self), runtime.id());
+            runtime.spawn(drive(driven, earlier));
+        }
         notices.iter().for_each(tell);
         result
     }
 
-    fn drain(self: &Arc<Self>, state: &mut State, now: EngineInstant) {
+    /// Gives the runtime that needs a timer's task of its own, if there is one.
+    fn drain(&self, state: &mut State, now: EngineInstant) -> Option<(Handle, Arc<Notify>)> {
         let wake_at = loop {
             match state.host.poll(now) {
                 Next::Send(ticket) => {
@@ -335,8 +341,9 @@ impl Shared {
         {
             let earlier = Arc::new(Notify::new());
             state.drivers.push((runtime.id(), earlier.clone()));
-            runtime.spawn(drive(Driven(Arc::downgrade(self), runtime.id()), earlier));
+            return Some((runtime, earlier));
         }
+        None
     }
 }
 
