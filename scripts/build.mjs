@@ -53,10 +53,9 @@ export async function build({ withComponent = true } = {}) {
       await inline(name, module)
     })
   await renew(`${root}/pkg/inflate.js`, all, inflater)
-  const types = { options: 'js/options/generated.ts', records: 'js/wasm/generated.ts' }
-  for (const [what, file] of Object.entries(types))
+  for (const file of ['js/options/generated.ts', 'js/wasm/generated.ts'])
     await renew(`${root}/${file}`, all, () =>
-      step(`types: ${what}`, () => run('cargo', ['xtask', what, file])),
+      step(`types: ${file}`, () => run('cargo', ['xtask', 'write', file])),
     )
   storeScripts()
   provenance()

@@ -1,8 +1,8 @@
 //! What comes out of the engine, each shape and each word once: a macro makes the Rust type, its value for
 //! hosts without types, the way back, and its row in the table.
 //!
-//! The types of TypeScript (`xtask/src/records.rs`) and Python (`tests/native/records.rs`) are written from
-//! these rows. The engine never names them, so the WebAssembly module has no documentation in it.
+//! `cargo xtask write` writes the types of TypeScript and Python from these rows. The engine never names
+//! them, so the WebAssembly module has no documentation in it.
 //!
 //! Names say the unit: `delay_ms` is a span in milliseconds, `hold_until`, `recovers_at` and `offline_since`
 //! are instants in milliseconds of engine time.

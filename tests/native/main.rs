@@ -20,12 +20,9 @@ mod notices;
 mod pace;
 mod player;
 mod properties;
-mod python;
-
 mod quota;
 mod rampup;
 mod reading;
-mod records;
 mod reference;
 mod replay;
 mod robots;
@@ -35,4 +32,3 @@ mod simulate;
 mod snapshot;
 mod soak;
 mod tidy;
-mod tower;

@@ -1,71 +1,26 @@
-//! `docs/settings.md` is written from the table of settings: `UPDATE_GOLDEN=1` writes it anew; otherwise it
-//! must be what it would be. The build writes TypeScript's types.
+//! What is written from the rows of Rust is up to date, and each row has what the pages say of it.
 
-use std::fmt::Write;
+use autothrottle::config::table::{DefaultValue, TEXTS};
 
-use autothrottle::config::table::DefaultValue;
+#[path = "../../xtask/src/write/mod.rs"]
+mod write;
 
-#[path = "../../xtask/src/options.rs"]
-mod options;
-#[path = "../../xtask/src/records.rs"]
-pub mod records;
+use write::{python_options, tower_options, typescript_options::settings};
 
-use options::{SECTIONS, default_of, settings};
-
-pub fn up_to_date(path: &str, made: &str) {
-    let file = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&file, made).unwrap();
-    }
-    let found = std::fs::read_to_string(file).unwrap_or_default();
-    assert!(found == made, "npm run bless writes {path} anew");
-}
-
-/// What a setting wants, as few words as a table has room for.
-fn in_short(wants: &str) -> String {
-    let range = wants.strip_prefix("a whole number from ").and_then(|range| range.split_once(" to "));
-    if let Some((least, most)) = range {
-        return format!("{least} … {most}");
-    }
-    wants
-        .replace("milliseconds from 0 to a year", "ms")
-        .replace("milliseconds above 0, at most a year", "ms above 0")
-        .replace("a number above 0 and below 1", "0 < x < 1")
-        .replace("a number above 0, at most ", "0 < x ≤ ")
-        .replace("true or false", "boolean")
+#[test]
+fn what_is_written_from_rust_is_up_to_date() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let stale = write::stale(root);
+    assert!(stale.is_empty(), "`cargo xtask write` writes {} anew", stale.join(", "));
 }
 
 #[test]
-fn the_settings_page_is_the_table() {
-    let mut page = String::from(
-        "# Settings\n\n\
-         Every option with its range, its default and, in italics, the reason for the default. An unknown key or a\n\
-         wrong value is an error that lists all of them. `undefined` and `null` count as left out.\n\n\
-         *ms* are milliseconds up to a year. What comes out has the unit in its name (`delayMs`).\n\
-         [Who wins](which-setting.md#who-wins) says which of several settings counts. A setting without effect\n\
-         raises a `warning`.\n",
-    );
-    for &(section, title, ..) in SECTIONS {
-        let rows = || settings().filter(|(row, _)| row.section == section);
-        // Simulations have no names of Scrapy's.
-        let has_scrapy = rows().any(|(_, text)| !text.scrapy.is_empty());
-        if !title.is_empty() {
-            let (name, rule) = if has_scrapy { (" Scrapy |", "---|") } else { ("", "") };
-            write!(page, "\n## {title}\n\n| option | wants | default |{name} |\n|---|---|---|{rule}---|\n")
-                .unwrap();
-        }
-        for (row, text) in rows() {
-            let because =
-                if text.because.is_empty() { String::new() } else { format!(" *{}*", text.because) };
-            let (wants, default) = (in_short(&row.kind.wants()), default_of(row, text));
-            let scrapy =
-                if has_scrapy || title.is_empty() { format!(" {} |", text.scrapy) } else { String::new() };
-            writeln!(page, "| `{}` | {wants} | {default} |{scrapy} {}{because} |", row.key, text.about)
-                .unwrap();
-        }
+fn each_translation_of_words_has_its_text() {
+    let texts = TEXTS.iter().flat_map(|text| [text.about, text.when, text.because]);
+    let all = texts.collect::<String>() + "{ defaults: rate=5 }";
+    for (from, _) in python_options::WORDS.iter().chain(tower_options::WORDS) {
+        assert!(all.contains(from), "no text says {from:?}");
     }
-    up_to_date("docs/settings.md", &page);
-    assert!(options::types().contains("export interface ThrottleOptions extends EngineOptions"));
 }
 
 #[test]

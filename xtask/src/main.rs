@@ -4,19 +4,19 @@
 //! - `cargo xtask bind INPUT.wasm OUT_DIR NAME`: the JavaScript bindings, by exactly the generator that
 //!   `wasm-bindgen` itself is locked to;
 //! - `cargo xtask deflate INPUT OUTPUT`: a file deflated, a twentieth smaller than zlib's best;
-//! - `cargo xtask options OUTPUT`: the types of the options, from the table of settings;
-//! - `cargo xtask records OUTPUT`: the types of what comes out of the engine;
+//! - `cargo xtask write [FILE …]`: the pages and types that come from rows of Rust, all or some;
+//! - `cargo xtask write --check`: fails where one that is committed is stale;
 //! - `cargo xtask-component component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
 //! - `cargo xtask-component wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder
 //!   of WIT.
 
 #[cfg(feature = "component")]
 mod component;
-mod options;
-mod records;
+mod write;
 
 use std::{
     fs::{self, File},
+    path::Path,
     process::ExitCode,
 };
 
@@ -24,8 +24,7 @@ use zopfli::{Format, Options};
 
 const USAGE: &str = "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME
        cargo xtask deflate INPUT OUTPUT
-       cargo xtask options OUTPUT
-       cargo xtask records OUTPUT
+       cargo xtask write [--check | FILE …]
        cargo xtask-component component INPUT.wasm OUTPUT.wasm VERSION
        cargo xtask-component wit COMPONENT.wasm|FOLDER";
 
@@ -37,8 +36,8 @@ fn main() -> ExitCode {
         ["deflate", input, output] => deflate(input, output),
         #[cfg(feature = "component")]
         ["component", input, output, version] => component::make(input, output, version),
-        ["options", output] => fs::write(output, options::types()).map_err(Into::into),
-        ["records", output] => fs::write(output, records::types()).map_err(Into::into),
+        ["write", "--check"] => check(),
+        ["write", ref files @ ..] => write(files),
         #[cfg(feature = "component")]
         ["wit", input] => component::wit(input).map(|text| print!("{text}")),
         _ => {
@@ -53,6 +52,30 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ is in the repository")
+}
+
+/// Writes these files, or all.
+fn write(files: &[&str]) -> anyhow::Result<()> {
+    for file in files {
+        let is_known = write::FILES.iter().any(|written| written.file == *file);
+        anyhow::ensure!(is_known, "{file} is not written from Rust");
+    }
+    for written in &write::FILES {
+        if files.is_empty() || files.contains(&written.file) {
+            fs::write(root().join(written.file), (written.text)())?;
+        }
+    }
+    Ok(())
+}
+
+fn check() -> anyhow::Result<()> {
+    let stale = write::stale(root());
+    anyhow::ensure!(stale.is_empty(), "`cargo xtask write` writes {} anew", stale.join(", "));
+    Ok(())
 }
 
 /// Several results come in the memory, not as values. For each signature with several values V8 compiles

@@ -1,4 +1,4 @@
-"""What comes out of the engine, written from Rust (``src/record.rs``) by a test: change it there.
+"""What comes out of the engine. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Instants and spans are whole nanoseconds.
 """

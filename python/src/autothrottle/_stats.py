@@ -1,4 +1,4 @@
-"""What a throttle says of its state, written from Rust (``src/record.rs``) by a test: change it there.
+"""What a throttle says of its state. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Times are seconds; instants are those of the throttle's clock.
 """

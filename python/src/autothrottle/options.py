@@ -1,4 +1,4 @@
-"""The options' types, written from ``src/config/table.rs`` by ``npm run bless``: change them there.
+"""The options' types, written from ``src/config/table.rs`` by ``cargo xtask write``: change them there.
 
 Times are seconds: a number or a ``timedelta``.
 """

@@ -1,6 +1,6 @@
-//! What people who type Python get of the rows of `src/record.rs`: the engine's types in whole nanoseconds
-//! (`_records.py`) and a throttle's in seconds (`_stats.py`). `UPDATE_GOLDEN=1` writes them anew. Names are
-//! in Python's case and have no unit. (The native module fills them in: `bindings/python/src/answers.rs`.)
+//! Python's types of the rows of `src/record.rs`: the engine's in whole nanoseconds (`_records.py`) and a
+//! throttle's in seconds (`_stats.py`). Names are in Python's case and have no unit. (The native module fills
+//! them in: `bindings/python/src/answers.rs`.)
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -10,11 +10,8 @@ use autothrottle::{
 };
 
 use super::{
-    python::docstring,
-    settings::{
-        records::{self, STATS, WORDS, fields_of, inside, named, translated},
-        up_to_date,
-    },
+    python_options::docstring,
+    typescript_records::{STATS, WORDS, fields_of, inside, named, translated},
 };
 
 /// `delay_ms` is `delay`; `for` is a word of Python's own.
@@ -121,7 +118,7 @@ fn notice() -> String {
     code
 }
 
-const HEAD: &str = r#""""What comes out of the engine, written from Rust (``src/record.rs``) by a test: change it there.
+const HEAD: &str = r#""""What comes out of the engine. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Instants and spans are whole nanoseconds.
 """
@@ -132,7 +129,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 "#;
 
-const HEAD_IN_SECONDS: &str = r#""""What a throttle says of its state, written from Rust (``src/record.rs``) by a test: change it there.
+const HEAD_IN_SECONDS: &str = r#""""What a throttle says of its state. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Times are seconds; instants are those of the throttle's clock.
 """
@@ -146,8 +143,8 @@ from ._records import Reason
 from ._seconds import InSeconds
 "#;
 
-#[test]
-fn pythons_records_are_the_table() {
+/// `_records.py`.
+pub fn records() -> String {
     let mut code = String::from(HEAD);
     let times: BTreeSet<_> = STATS
         .iter()
@@ -170,12 +167,14 @@ fn pythons_records_are_the_table() {
     }
     code += "\n";
     code += &notice();
-    up_to_date("python/src/autothrottle/_records.py", &code);
+    code
+}
 
+/// `_stats.py`.
+pub fn stats() -> String {
     let mut code = String::from(HEAD_IN_SECONDS);
     for record in &STATS {
         code += &class(record, false);
     }
-    up_to_date("python/src/autothrottle/_stats.py", &code);
-    assert!(records::types().contains("export interface ScopeStats"));
+    code
 }

@@ -1,4 +1,4 @@
-//! TypeScript's types of the options, which the build writes from the table of settings.
+//! `js/options/generated.ts`: TypeScript's types of the options, from the table of settings.
 
 use std::{collections::BTreeSet, fmt::Write};
 

@@ -1,6 +1,5 @@
-//! What people who type Rust get of the table of settings: the structs of `tower/src/settings.rs`.
-//! `UPDATE_GOLDEN=1` writes them anew. Names are in Rust's case, times are `Duration`s, and what only a
-//! driver in another language reads is left out.
+//! `tower/src/settings.rs`: the options as structs of Rust, from the table of settings. Names are in Rust's
+//! case, times are `Duration`s, and what only a driver in another language reads is left out.
 
 use std::fmt::Write;
 
@@ -8,8 +7,6 @@ use autothrottle::config::{
     scrapy::snake,
     table::{self, DefaultValue, Kind, Row, Section, Text},
 };
-
-use super::settings::up_to_date;
 
 /// A section that Rust knows, with its struct and a word about it.
 const SECTIONS: &[(Section, &str, &str)] = &[
@@ -24,7 +21,7 @@ const SECTIONS: &[(Section, &str, &str)] = &[
 ];
 
 /// Words of JavaScript's, and Rust's for them. The longer ones first.
-const WORDS: &[(&str, &str)] = &[
+pub const WORDS: &[(&str, &str)] = &[
     (", in milliseconds", ""),
     (" in milliseconds", ""),
     ("Milliseconds", "Time"),
@@ -147,19 +144,14 @@ fn doc(row: &Row, text: &Text) -> String {
 }
 
 const HEAD: &str = "\
-// The options as structs, written from `src/config/table.rs` by `npm run bless`: change them there. A part of
-// `options.rs`, which has the types of the fields. Each is `None` by default: the engine's default holds.
+// The options as structs, written from `src/config/table.rs` by `cargo xtask write`: change them there. A part
+// of `options.rs`, which has the types of the fields. Each is `None` by default: the engine's default holds.
 
 options! {
 ";
 
-#[test]
-fn rusts_structs_are_the_table() {
-    let texts = table::TEXTS.iter().flat_map(|text| [text.about, text.when, text.because]);
-    let all = texts.collect::<String>();
-    for (from, _) in WORDS {
-        assert!(all.contains(from), "no text says {from:?}");
-    }
+/// `settings.rs`.
+pub fn structs() -> String {
     let mut code = String::from(HEAD);
     for &(section, name, about) in SECTIONS {
         writeln!(code, "    /// {about}\n    {name} {{").unwrap();
@@ -173,5 +165,5 @@ fn rusts_structs_are_the_table() {
         code.push_str("    }\n");
     }
     code.push_str("}\n");
-    up_to_date("tower/src/settings.rs", &code);
+    code
 }

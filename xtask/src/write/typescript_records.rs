@@ -10,7 +10,7 @@ use autothrottle::{
     record::{Field, Record, Words, camel_case},
 };
 
-use super::options::comment;
+use super::typescript_options::comment;
 
 /// Words with their names in TypeScript and Python; empty where a language has none.
 pub const WORDS: [(Words, &str, &str); 5] = [

@@ -1,6 +1,6 @@
-//! What people who type Python get of the table of settings: types (`options.py`). `UPDATE_GOLDEN=1` writes
-//! them anew. Names are in Python's case, times are seconds, and what only JavaScript has is left out. (The
-//! native module has the table itself: `bindings/python/src/tables.rs`.)
+//! `python/src/autothrottle/options.py`: Python's types of the options, from the table of settings. Names are
+//! in Python's case, times are seconds, and what only JavaScript has is left out. (The native module has the
+//! table itself: `bindings/python/src/tables.rs`.)
 
 use std::fmt::Write;
 
@@ -8,8 +8,6 @@ use autothrottle::config::{
     scrapy::snake,
     table::{self, DefaultValue, Kind, Row, Section, Text},
 };
-
-use super::settings::up_to_date;
 
 /// A section that Python knows, with its class and a word about it.
 const SECTIONS: &[(Section, &str, &str)] = &[
@@ -48,7 +46,7 @@ const TYPES: &[(&str, &str)] = &[
 ];
 
 /// Words of JavaScript's, and Python's for them. The longer ones first.
-const WORDS: &[(&str, &str)] = &[
+pub const WORDS: &[(&str, &str)] = &[
     ("in milliseconds", "in seconds"),
     ("Milliseconds", "Seconds"),
     ("milliseconds", "seconds"),
@@ -197,7 +195,7 @@ fn field(row: &Row, text: &Text) -> String {
     format!("    {}: {}\n{}", snake(row.key), type_of(row), doc(row, text))
 }
 
-const HEAD: &str = r#""""The options' types, written from ``src/config/table.rs`` by ``npm run bless``: change them there.
+const HEAD: &str = r#""""The options' types, written from ``src/config/table.rs`` by ``cargo xtask write``: change them there.
 
 Times are seconds: a number or a ``timedelta``.
 """
@@ -232,13 +230,8 @@ Snapshot: TypeAlias = Mapping[str, Any]
 """What ``throttle.snapshot()`` gave."""
 "#;
 
-#[test]
-fn pythons_types_are_the_table() {
-    let texts = table::TEXTS.iter().flat_map(|text| [text.about, text.when, text.because]);
-    let all = texts.collect::<String>() + "{ defaults: rate=5 }";
-    for (from, _) in WORDS {
-        assert!(all.contains(from), "no text says {from:?}");
-    }
+/// `options.py`.
+pub fn types() -> String {
     let mut code = String::from(HEAD);
     for &(section, class, about) in SECTIONS {
         let mut base = "TypedDict, total=False".to_string();
@@ -259,5 +252,5 @@ fn pythons_types_are_the_table() {
             write!(code, "\n{}", field(row, text)).unwrap();
         }
     }
-    up_to_date("python/src/autothrottle/options.py", &code);
+    code
 }

@@ -1,0 +1,51 @@
+//! `docs/settings.md`: every option with its range, its default and the reason for it.
+
+use std::fmt::Write;
+
+use super::typescript_options::{SECTIONS, default_of, settings};
+
+/// What a setting wants, as few words as a table has room for.
+fn in_short(wants: &str) -> String {
+    let range = wants.strip_prefix("a whole number from ").and_then(|range| range.split_once(" to "));
+    if let Some((least, most)) = range {
+        return format!("{least} … {most}");
+    }
+    wants
+        .replace("milliseconds from 0 to a year", "ms")
+        .replace("milliseconds above 0, at most a year", "ms above 0")
+        .replace("a number above 0 and below 1", "0 < x < 1")
+        .replace("a number above 0, at most ", "0 < x ≤ ")
+        .replace("true or false", "boolean")
+}
+
+/// `docs/settings.md`.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Settings\n\n\
+         Every option with its range, its default and, in italics, the reason for the default. An unknown key or a\n\
+         wrong value is an error that lists all of them. `undefined` and `null` count as left out.\n\n\
+         *ms* are milliseconds up to a year. What comes out has the unit in its name (`delayMs`).\n\
+         [Who wins](which-setting.md#who-wins) says which of several settings counts. A setting without effect\n\
+         raises a `warning`.\n",
+    );
+    for &(section, title, ..) in SECTIONS {
+        let rows = || settings().filter(|(row, _)| row.section == section);
+        // Simulations have no names of Scrapy's.
+        let has_scrapy = rows().any(|(_, text)| !text.scrapy.is_empty());
+        if !title.is_empty() {
+            let (name, rule) = if has_scrapy { (" Scrapy |", "---|") } else { ("", "") };
+            write!(page, "\n## {title}\n\n| option | wants | default |{name} |\n|---|---|---|{rule}---|\n")
+                .unwrap();
+        }
+        for (row, text) in rows() {
+            let because =
+                if text.because.is_empty() { String::new() } else { format!(" *{}*", text.because) };
+            let (wants, default) = (in_short(&row.kind.wants()), default_of(row, text));
+            let scrapy =
+                if has_scrapy || title.is_empty() { format!(" {} |", text.scrapy) } else { String::new() };
+            writeln!(page, "| `{}` | {wants} | {default} |{scrapy} {}{because} |", row.key, text.about)
+                .unwrap();
+        }
+    }
+    page
+}
