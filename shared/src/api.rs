@@ -277,7 +277,7 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Warning {
     /// A frame was no frame, or said what makes no sense. At most once a minute.
-    Bad {
+    BadMessage {
         /// Frames like it so far.
         count: u64,
     },
@@ -288,7 +288,7 @@ pub enum Warning {
     },
     /// What a leader stored or said cannot be read: the group goes on without it, and what has a strict quota
     /// waits for a window.
-    Unreadable,
+    StateLost,
     /// Another process has other options: where they differ, what counts, and what this process was given.
     Options {
         /// `[path, the value that counts, the value that this process has]`.
@@ -308,18 +308,18 @@ pub enum Warning {
     /// The way is open again.
     Online,
     /// A connection is open and carries no frame: it is made anew.
-    Deaf {
+    SilentConnection {
         /// The one that carries what this process says and asks, not the one by which it hears.
         speaks: bool,
     },
     /// Another process has or had the right to decide that this one has: the store lost data. At most once a
     /// minute.
-    Epoch {
+    TwoWriters {
         /// Of this process.
         ours: Epoch,
     },
     /// A group has as many members as there may be: another one is not served. At most once a minute.
-    Crowded,
+    GroupFull,
 }
 
 /// What a process is in its group.

@@ -251,7 +251,7 @@ impl Shared {
             self.member.clock.forget();
             self.way.spoke_anew = speaks;
             self.out.push_back(Effect::Reconnect { speaks });
-            self.warn(Warning::Deaf { speaks });
+            self.warn(Warning::SilentConnection { speaks });
         }
     }
 
@@ -368,7 +368,7 @@ impl Shared {
             Leader::new(self.now, who, &self.options.0, Beginning { unknown: true, ..Beginning::default() })
         });
         if is_wrong {
-            self.warn(Warning::Unreadable);
+            self.warn(Warning::StateLost);
         }
         // Its own options are known to be right.
         let Ok(mut leader) = leader else { return };
@@ -493,7 +493,7 @@ impl Shared {
         if let Some(ours) = lease.map(|lease| lease.epoch)
             && self.is_seldom(3)
         {
-            self.warn(Warning::Epoch { ours });
+            self.warn(Warning::TwoWriters { ours });
         }
     }
 

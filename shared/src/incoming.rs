@@ -100,7 +100,7 @@ impl Shared {
     pub(crate) fn is_bad(&mut self) {
         self.way.bad += 1;
         if self.is_seldom(0) {
-            self.warn(Warning::Bad { count: self.way.bad });
+            self.warn(Warning::BadMessage { count: self.way.bad });
         }
     }
 

@@ -8,26 +8,26 @@ impl Warning {
     /// For programs: unlike that of any other kind.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Bad { .. } => "group-message",
+            Self::BadMessage { .. } => "group-bad-message",
             Self::Version { .. } => "group-version",
-            Self::Unreadable => "group-memory",
+            Self::StateLost => "group-state-lost",
             Self::Options { .. } => "group-options",
             Self::Offline { .. } => "group-offline",
             Self::Online => "group-online",
-            Self::Deaf { .. } => "group-deaf",
-            Self::Epoch { .. } => "group-epoch",
-            Self::Crowded => "group-crowded",
+            Self::SilentConnection { .. } => "group-silent",
+            Self::TwoWriters { .. } => "group-two-writers",
+            Self::GroupFull => "group-full",
         }
     }
 
     /// For people.
     pub fn text(&self) -> String {
         match self {
-            Self::Bad { count } => format!("a message is not well formed, and dropped ({count} so far)"),
+            Self::BadMessage { count } => format!("a message is not well formed, and dropped ({count} so far)"),
             Self::Version { theirs } => {
                 format!("a process runs protocol version {theirs}, which this one cannot read: deploy one release")
             }
-            Self::Unreadable => {
+            Self::StateLost => {
                 "the state of the last writer cannot be read: the group starts anew, and a strict quota waits for a window".into()
             }
             Self::Options { differ, agree: (agree, all) } => {
@@ -56,21 +56,21 @@ impl Warning {
                 format!("the connection to the group is broken ({why}): this process {does}")
             }
             Self::Online => "the connection to the group is back".into(),
-            Self::Deaf { speaks: true } => {
+            Self::SilentConnection { speaks: true } => {
                 "the connection that carries this process's commands to the group is open and answers nothing: \
                  another one is made in its place"
                     .into()
             }
-            Self::Deaf { speaks: false } => {
+            Self::SilentConnection { speaks: false } => {
                 "the connection by which this process hears the group is open and carries no message: it is \
                  made anew"
                     .into()
             }
-            Self::Epoch { ours } => format!(
+            Self::TwoWriters { ours } => format!(
                 "another process has the writer's lease, too (epoch {ours}), so a limit may count twice: the store \
                  lost data, or this machine was suspended or too busy"
             ),
-            Self::Crowded => {
+            Self::GroupFull => {
                 "the group has as many processes as it may have: another one is not served".into()
             }
         }

@@ -159,7 +159,7 @@ impl Shared {
             }
         }
         if is_crowded && self.is_seldom(2) {
-            self.warn(Warning::Crowded);
+            self.warn(Warning::GroupFull);
         }
         self.hurry();
     }

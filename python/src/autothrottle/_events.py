@@ -101,13 +101,13 @@ class StallEvent:
 SharedCode: TypeAlias = Literal[
     "group-options",
     "group-version",
-    "group-message",
-    "group-memory",
-    "group-deaf",
+    "group-bad-message",
+    "group-state-lost",
+    "group-silent",
     "group-offline",
     "group-online",
-    "group-epoch",
-    "group-crowded",
+    "group-two-writers",
+    "group-full",
 ]
 """Warnings of a limit that processes share."""
 

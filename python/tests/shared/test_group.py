@@ -250,7 +250,7 @@ def test_what_is_no_frame_is_dropped_and_told() -> None:
     for frame in (b"", b"{", b"[]" * 1000, bytes(range(256))):
         second.peer.received(frame)
     world.run(1000)
-    assert set(second.warnings) <= {"group-message", "group-version"}
+    assert set(second.warnings) <= {"group-bad-message", "group-version"}
     assert second.warnings
     left: list[float] = []
     second.work = lambda _: left.append(world.now)

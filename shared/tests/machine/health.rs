@@ -40,7 +40,7 @@ fn what_hears_beats_and_gets_no_answer_has_heard_nothing_for_as_long() {
     assert!(after - before < 10, "it starves: {}", after - before);
     let silent = silence(&group, member);
     assert!((2900.0..=3600.0).contains(&silent), "{silent}");
-    assert_eq!(group.warned[&member], [Warning::Deaf { speaks: true }]);
+    assert_eq!(group.warned[&member], [Warning::SilentConnection { speaks: true }]);
     let others = (0..3).filter(|&of| of != member);
     assert!(others.clone().all(|of| !group.warned.contains_key(&of)), "only the one that starves says so");
 }
@@ -175,14 +175,14 @@ fn each_fault_is_named_by_the_process_that_gets_no_permit() {
             "it does not hear",
             |group, member| group.deaf.push(member),
             |warned| {
-                matches!(warned, [Warning::Deaf { speaks: false }, Warning::Offline { why, .. }, ..]
+                matches!(warned, [Warning::SilentConnection { speaks: false }, Warning::Offline { why, .. }, ..]
                     if why.contains("another process decides"))
             },
         ),
         (
             "it is not heard",
             |group, member| group.mute.push(member),
-            |warned| matches!(warned, [Warning::Deaf { speaks: true }, ..]),
+            |warned| matches!(warned, [Warning::SilentConnection { speaks: true }, ..]),
         ),
         (
             "the leader does not hear",
@@ -190,7 +190,7 @@ fn each_fault_is_named_by_the_process_that_gets_no_permit() {
                 let leader = (0..3).find(|&of| of != member && group.role(of) == Role::Leader);
                 group.deaf.push(leader.unwrap());
             },
-            |warned| warned.iter().all(|it| matches!(it, Warning::Deaf { .. })),
+            |warned| warned.iter().all(|it| matches!(it, Warning::SilentConnection { .. })),
         ),
     ];
     for (word, begins, names) in faults {
@@ -242,14 +242,14 @@ fn an_epoch_that_begins_anew_is_told_once() {
     let leader = (0..3).find(|&of| group.role(of) == Role::Leader).unwrap();
     let epochs = |group: &Group, of: usize| {
         let warned = group.warned.get(&of).into_iter().flatten();
-        warned.filter(|it| matches!(it, Warning::Epoch { .. })).cloned().collect::<Vec<_>>()
+        warned.filter(|it| matches!(it, Warning::TwoWriters { .. })).cloned().collect::<Vec<_>>()
     };
     // The store gives the lease to a process that knows of no other.
     let young = group.join(&gap(50.0), &settings());
     (group.holder, group.epoch, group.stored) = (None, 0, None);
     group.ask(young, 100);
     group.run(3_000_000, 10_000);
-    assert_eq!(epochs(&group, leader), [Warning::Epoch { ours: 1 }]);
+    assert_eq!(epochs(&group, leader), [Warning::TwoWriters { ours: 1 }]);
     assert!(epochs(&group, member).is_empty(), "who only asks knows of no lease");
     // What is stored is of a later leader than the store counts.
     let mut group = Group::of(1, &gap(50.0), &settings());
@@ -260,7 +260,7 @@ fn an_epoch_that_begins_anew_is_told_once() {
     group.stored = stored.map(|(bytes, _)| (bytes, 0));
     group.ask(0, 5);
     group.run(2_000_000, 10_000);
-    assert_eq!(epochs(&group, 0), [Warning::Epoch { ours: 1 }]);
+    assert_eq!(epochs(&group, 0), [Warning::TwoWriters { ours: 1 }]);
     // A usual change of leaders is no alarm.
     let (mut group, _) = busy(&settings());
     let leader = (0..3).find(|&of| group.role(of) == Role::Leader).unwrap();

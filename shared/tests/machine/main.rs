@@ -492,7 +492,7 @@ fn a_stored_snapshot_that_cannot_be_read_is_as_none_with_a_warning() {
     group.epoch = 4;
     group.ask(0, 20);
     group.run(3_000_000, 10_000);
-    assert_eq!(group.warned[&0], [Warning::Unreadable]);
+    assert_eq!(group.warned[&0], [Warning::StateLost]);
     assert_eq!(group.sent.len(), 20);
 }
 
@@ -631,7 +631,7 @@ fn a_leader_that_does_not_hear_itself_asks_for_another_connection_and_then_steps
         group.news.retain(|(_, _, news)| !matches!(news, News::Frame(_)));
     }
     assert!(group.reconnected > 0);
-    assert!(group.warned[&0].contains(&Warning::Deaf { speaks: false }));
+    assert!(group.warned[&0].contains(&Warning::SilentConnection { speaks: false }));
     let end = group.now + 1_500_000;
     while group.now < end {
         group.run(WAY, 0);

@@ -455,15 +455,15 @@ pub fn name_of(why: &Refusal) -> &'static str {
 
 fn word_of(warning: &Warning) -> &'static str {
     match warning {
-        Warning::Bad { .. } => "bad",
+        Warning::BadMessage { .. } => "bad",
         Warning::Version { .. } => "version",
-        Warning::Unreadable => "unreadable",
+        Warning::StateLost => "unreadable",
         Warning::Options { .. } => "options",
         Warning::Offline { .. } => "offline",
         Warning::Online => "online",
-        Warning::Deaf { .. } => "deaf",
-        Warning::Epoch { .. } => "epoch",
-        Warning::Crowded => "crowded",
+        Warning::SilentConnection { .. } => "deaf",
+        Warning::TwoWriters { .. } => "epoch",
+        Warning::GroupFull => "crowded",
     }
 }
 
