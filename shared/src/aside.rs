@@ -54,11 +54,13 @@ pub type Settings = Few<String, Vec<(String, Value)>>;
 
 impl Aside {
     /// Whether a request of these costs has a strict quota, if it may leave at once; then they are taken.
+    /// What waited was wanted before.
     pub fn takes<'a>(
         &mut self,
         config: &Config,
         settings: &Settings,
         costs: impl Iterator<Item = (&'a str, f64)> + Clone,
+        waited: bool,
     ) -> Option<bool> {
         let (mut is_there, mut is_strict) = (true, false);
         for (name, cost) in costs.clone() {
@@ -66,29 +68,35 @@ impl Aside {
             let chunk = self.scopes.or_default(name.into());
             is_strict = true;
             chunk.limit = limit;
-            chunk.used += cost;
             is_there &= chunk.left >= cost;
         }
-        if !is_there {
-            return None;
-        }
-        for (name, cost) in costs {
-            if is_strict && let Some(chunk) = self.scopes.get_mut(name) {
+        for (name, cost) in costs.filter(|_| is_strict) {
+            let Some(chunk) = self.scopes.get_mut(name) else { continue };
+            if is_there {
                 chunk.left -= cost;
                 chunk.total += cost;
             }
+            // One that waits in vain is wanted of the next snapshot as well.
+            if !(waited && is_there) {
+                chunk.used += cost;
+            }
         }
-        Some(is_strict)
+        is_there.then_some(is_strict)
     }
 
-    /// It waits for the next snapshot.
-    pub fn push(&mut self, from: MemberId, id: u64, attempt: u32) {
-        self.kept.push_back((self.last + 1, from, id, attempt));
+    /// It waits for the next snapshot; the first of all, where it waited before.
+    pub fn push(&mut self, from: MemberId, id: u64, attempt: u32, waited: bool) {
+        let kept = (self.last + 1, from, id, attempt);
+        if waited {
+            self.kept.push_front(kept);
+        } else {
+            self.kept.push_back(kept);
+        }
     }
 
     /// Whether a request waits for a snapshot that was not taken yet.
     pub fn is_wanted(&self) -> bool {
-        self.kept.back().is_some_and(|kept| kept.0 > self.last)
+        [self.kept.front(), self.kept.back()].iter().flatten().any(|kept| kept.0 > self.last)
     }
 
     /// Whether anything of a strict quota left lately.

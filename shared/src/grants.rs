@@ -41,39 +41,46 @@ impl Leader {
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let Some(held) = peer.requests.get_mut(&id) else { return };
         (held.is_flying, held.at) = (true, Some(at));
+        self.take_and_grant(from, id, false);
+    }
+
+    /// What waited for a snapshot that is stored may leave, and counts from the instant that its reply names:
+    /// a message of the same turn may move the lead. It is of what that snapshot set aside, as any other.
+    fn release(&mut self, at: Instant) {
+        while let Some((from, id, attempt)) = self.aside.free() {
+            let Some(held) = self.held(from, id, attempt) else { continue };
+            let ticket = held.ticket as f64;
+            if !self.take_and_grant(from, id, true) {
+                return;
+            }
+            self.engine.left(at.millis(), ticket);
+            if let Some(held) = self.held(from, id, attempt) {
+                held.at = Some(at);
+            }
+        }
+    }
+
+    /// Whether it may leave at once. Of a strict quota that is what a stored snapshot set aside; else it
+    /// waits for the next.
+    fn take_and_grant(&mut self, from: MemberId, id: u64, waited: bool) -> bool {
+        let Some(peer) = self.peers.get_mut(&from) else { return false };
+        let Some(held) = peer.requests.get(&id) else { return false };
         let (attempt, what) = (held.attempt, held.what.clone());
         let costs = what.names.iter().enumerate().map(|(place, name)| (&**name, cost_of(&what, place)));
         let strict = if self.share.is_some() {
             Some(false)
         } else {
-            self.aside.takes(&self.config, &self.settings, costs)
+            self.aside.takes(&self.config, &self.settings, costs, waited)
         };
-        match strict {
-            Some(is_exact) => {
-                peer.granted.push((id, attempt));
-                peer.flags |= if is_exact { reply::EXACT } else { 0 };
-                self.owed.add(from, ());
-            }
-            None => self.aside.push(from, id, attempt),
+        if let Some(is_exact) = strict {
+            peer.granted.push((id, attempt));
+            peer.flags |= if is_exact { reply::EXACT } else { 0 };
+            self.owed.add(from, ());
+        } else {
+            self.aside.push(from, id, attempt, waited);
         }
         self.touch(&what);
-    }
-
-    /// What waited for a snapshot that is stored may leave, and counts from the instant that its reply names:
-    /// a message of the same turn may move the lead.
-    fn release(&mut self, at: Instant) {
-        while let Some((from, id, attempt)) = self.aside.free() {
-            let Some(held) = self.held(from, id, attempt) else { continue };
-            held.at = Some(at);
-            let (ticket, what) = (held.ticket as f64, held.what.clone());
-            self.engine.left(at.millis(), ticket);
-            self.touch(&what);
-            if let Some(peer) = self.peers.get_mut(&from) {
-                peer.granted.push((id, attempt));
-                peer.flags |= reply::EXACT;
-                self.owed.add(from, ());
-            }
-        }
+        strict.is_some()
     }
 
     /// How far ahead grants are made: so far that nine of ten arrive in time everywhere, at most a fifth of

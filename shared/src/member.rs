@@ -436,8 +436,14 @@ impl Member {
             watch: self.watch,
         };
         for (&id, pending) in &mut self.requests {
-            if let Stage::Flying { due, sent, .. } = &mut pending.stage {
-                *due = *sent;
+            match &mut pending.stage {
+                Stage::Flying { due, sent, .. } => *due = *sent,
+                // Said to have left, it would leave before its time for who decides, so it waits again.
+                Stage::Granted { at, .. } if *at > now => {
+                    self.ready.remove(&(*at, id));
+                    pending.stage = Stage::Waiting;
+                }
+                _ => {}
             }
             match flight(id, pending, now) {
                 Some((_, flight)) => open.flying.push(flight),
