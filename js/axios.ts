@@ -101,10 +101,10 @@ export function throttleAdapter(throttle: Throttle, axios: AxiosLike): AxiosAdap
   checkThrottle(throttle, 'throttleAdapter')
   if (typeof axios?.getAdapter !== 'function')
     throw notA('throttleAdapter', 'axios after the throttle, as `import axios` gives it', axios)
-  throttle.desk.nesting.followClients()
+  throttle.scheduler.nesting.followClients()
   if (throttle.options.retry) {
     const how = 'axios-retry repeats requests, or run(url, fn, { retry: true })'
-    throttle.desk.warnings.once('no-effect', `retry has no effect on axios: ${how}`, undefined, 'axios')
+    throttle.scheduler.warnings.once('no-effect', `retry has no effect on axios: ${how}`, undefined, 'axios')
   }
   const usual = axios.defaults.adapter
   const send = (hop: Config) => sendThrottled(throttle, axios, hop, axios.getAdapter(usual, hop))

@@ -63,7 +63,7 @@ export type GotHandler = (options: any, next: (options: any) => any) => any
  */
 export function throttleHandler(throttle: Throttle): GotHandler {
   checkThrottle(throttle, 'throttleHandler')
-  throttle.desk.nesting.followClients()
+  throttle.scheduler.nesting.followClients()
   return (options: GotOptions, next) => {
     const { request } = options
     const beforeRequest = (at: GotOptions) => {

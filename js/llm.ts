@@ -228,7 +228,7 @@ class Llm {
   }
 
   async call(...call: Parameters<Llm['attempts']>): Promise<Response> {
-    const { draining } = this.#throttle.desk
+    const { draining } = this.#throttle.scheduler
     draining.began()
     try {
       return await this.attempts(...call)
@@ -248,13 +248,13 @@ class Llm {
   ): Promise<Response> {
     const { throttle: own = {}, ...rest } = init as RequestInit & { throttle?: object }
     const throttle = this.#throttle
-    const { desk, options } = throttle
+    const { scheduler, options } = throttle
     const { host, vendor } = asked
     const wanted = rest.signal ?? signal
     const budgets = this.#budgetsOf(asked, headers)
     if (asked.isUncounted) this.stats.uncounted++
     if (Number(headers.get('x-stainless-retry-count')) > 0)
-      desk.warnings.once('nested', `the SDK sends calls to ${host} again by itself: set maxRetries: 0`)
+      scheduler.warnings.once('nested', `the SDK sends calls to ${host} again by itself: set maxRetries: 0`)
     const { retry = { limit: 5 }, requestTimeout = options.requestTimeout ?? 600_000 } = this.#options
     const { maxRetryAfter = options.retry?.maxRetryAfter ?? RETRY_MAX_RETRY_AFTER } = retry || {}
     const most = retry && !isStream(rest.body) ? retry.limit : 0
@@ -268,8 +268,8 @@ class Llm {
       this.stats.sent++
       let response: Response
       try {
-        const sending = sent(desk, (_, own) => send(own ?? {}), '', rest, wanted, requestTimeout)
-        desk.driver.late(permit)
+        const sending = sent(scheduler, (_, own) => send(own ?? {}), '', rest, wanted, requestTimeout)
+        scheduler.driver.late(permit)
         response = await sending
       } catch (error) {
         // What you break off says no word about the server.
@@ -319,11 +319,11 @@ class Llm {
     isTaken: boolean,
   ): Promise<Permit> {
     checkOptions(wait, REQUEST_KEYS)
-    const { desk } = this.#throttle
-    const given = desk.request(scopes, url.href, { ...wait, isTaken })
+    const { scheduler } = this.#throttle
+    const given = scheduler.request(scopes, url.href, { ...wait, isTaken })
     if (!(given instanceof Promise)) return given
     const permit = await given
-    desk.driver.begun(permit)
+    scheduler.driver.begun(permit)
     return permit
   }
 
@@ -346,7 +346,7 @@ class Llm {
     }
     budgets.open()
     const say = (code: 'stream-cut' | 'usage-estimated', what: string) =>
-      this.#throttle.desk.warnings.once(code, `an answer of ${model} at ${host} ${what}`)
+      this.#throttle.scheduler.warnings.once(code, `an answer of ${model} at ${host} ${what}`)
     call.isStream = /event-stream/.test(headers.get('content-type') ?? '')
     const body = new Body(call.isStream, budgets.isCachedFree)
     return watched(

@@ -67,7 +67,7 @@ const BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600]
  * @throws {TypeError} if the throttle is none.
  */
 export function instrument(throttle: Throttle, options: InstrumentOptions = {}): () => void {
-  if (!throttle?.desk) throw new TypeError(`instrument wants a throttle; got ${typeof throttle}`)
+  if (!throttle?.scheduler) throw new TypeError(`instrument wants a throttle; got ${typeof throttle}`)
   const { attributes = {} } = options
   const meter = options.meter === false ? undefined : (options.meter ?? metrics.getMeter(NAME))
   const tracer = options.tracer === false ? undefined : (options.tracer ?? trace.getTracer(NAME))
@@ -125,7 +125,7 @@ export function instrument(throttle: Throttle, options: InstrumentOptions = {}):
       })
     }
   }
-  const { hears } = throttle.desk
+  const { hears } = throttle.scheduler
   hears.push(safe)
   const forget = meter === undefined ? () => {} : observe(throttle, meter, attributesOf)
   return () => {

@@ -95,7 +95,7 @@ export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): In
   const shared = isThrottle(throttleOrOptions)
     ? (throttleOrOptions as Throttle)
     : createThrottle(throttleOrOptions as ThrottleOptions)
-  shared.desk.nesting.followClients()
+  shared.scheduler.nesting.followClients()
   const clock = systemClock(false)
   return (dispatch: Dispatch) => (options: DispatchOptions, handler: Handler) => {
     wantModern(handler)

@@ -10,12 +10,13 @@
  *
  * Pages and Workers have no end of their own, so slim and Workers' modules go without (`scripts/dist.mjs`).
  */
-import type { Desk } from './desk.js'
+
 import { HOW_TO_END, scopesOf } from './nesting.js'
+import type { Scheduler } from './scheduler.js'
 
 /** Who may be left waiting. */
 export type Stuck = Pick<
-  Desk,
+  Scheduler,
   | 'isIdle'
   | 'sent'
   | 'closed'

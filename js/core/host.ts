@@ -1,5 +1,6 @@
 /**
- * Who decides, as the desk and its driver see it: the engine of this process, or one that processes share.
+ * Who decides, as the scheduler and its driver see it: the engine of this process, or one that processes
+ * share.
  *
  * The engine is a host as it is, so that a call costs what it always did. A shared one (`js/shared/`) answers
  * the same questions. A ticket that it gives waits for another process's word, and `poll` gives it when that

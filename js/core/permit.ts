@@ -78,7 +78,7 @@ export interface Wait {
  */
 export type Verdict = 'over' | 'too-long' | 'unrepeatable' | Promise<Permit>
 
-/** What a permit asks of the desk that gave it. */
+/** What a permit asks of the scheduler that gave it. */
 interface Home {
   readonly clock: Clock
   readonly driver: { late(permit: Permit): void }
@@ -136,7 +136,7 @@ export class Permit {
   declare method: string | undefined
   /** @internal The permit of the same request that came after this one. */
   declare next: Permit | undefined
-  readonly #desk: Home
+  readonly #scheduler: Home
   #isSettled = false
 
   // Few permits have one of these, and each field that is not there is eight bytes less.
@@ -159,7 +159,7 @@ export class Permit {
 
   /** @internal */
   constructor(
-    desk: Home,
+    scheduler: Home,
     ticket: Ticket,
     id: number,
     scopes: readonly string[],
@@ -167,7 +167,7 @@ export class Permit {
     target: Target,
     sentAt: number,
   ) {
-    this.#desk = desk
+    this.#scheduler = scheduler
     this.ticket = ticket
     this.id = id
     this.scopes = scopes
@@ -188,7 +188,7 @@ export class Permit {
    * throttle's `retry` says.
    */
   get fetch(): (input: RequestInfo | URL, init?: RequestInit) => Promise<Response> {
-    return (input, init) => this.#desk.send(this, input, init)
+    return (input, init) => this.#scheduler.send(this, input, init)
   }
 
   /** Aborts when the answer is no longer wanted: by the caller's signal, or by `requestTimeout`. */
@@ -207,7 +207,7 @@ export class Permit {
    *   the same.
    */
   settle(outcome: PermitOutcome = NOTHING): void {
-    if (this.take()) this.#desk.settle(this, outcome)
+    if (this.take()) this.#scheduler.settle(this, outcome)
   }
 
   /**
@@ -221,7 +221,7 @@ export class Permit {
     return (cost) => {
       let last: Permit = this
       while (last.next) last = last.next
-      this.#desk.adjust(last, cost)
+      this.#scheduler.adjust(last, cost)
     }
   }
 
@@ -230,7 +230,7 @@ export class Permit {
     if (typeof FinalizationRegistry === 'undefined') return this
     registry ??= new FinalizationRegistry(([home, ...lost]) => home.lost(...lost))
     this.isWatched = true
-    registry.register(this, [this.#desk, this.ticket, this.scopes], this)
+    registry.register(this, [this.#scheduler, this.ticket, this.scopes], this)
     return this
   }
 
@@ -250,11 +250,11 @@ export class Permit {
   /** @internal A permit with its ticket for who sends its request; this one is settled. */
   pass(target: Target): Permit | undefined {
     if (this.#isSettled) return undefined
-    const { driver, clock } = this.#desk
+    const { driver, clock } = this.#scheduler
     driver.late(this)
     this.take()
     const { ticket, id, scopes, cost } = this
-    const passed = new Permit(this.#desk, ticket, id, scopes, cost, target, clock.now())
+    const passed = new Permit(this.#scheduler, ticket, id, scopes, cost, target, clock.now())
     const { retry, charged, method, isAdjusted, pause } = this
     this.next = Object.assign(passed, { retry, charged, method, isAdjusted, pause })
     return passed

@@ -7,11 +7,11 @@ import { ManagerError, RetryAfterTooLongError } from '../base/errors.js'
 import { RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { RetryOptions, ThrottleOptions } from '../options/options.js'
 import { copyOf, type RetryWhen } from '../scopes/hooks.js'
-import type { Desk } from './desk.js'
 import { FRAME } from './nesting.js'
 import { Pause } from './pause.js'
 import type { Permit, PermitOutcome, Verdict, Wait } from './permit.js'
 import { type RunOptions, retryOf } from './requests.js'
+import type { Scheduler } from './scheduler.js'
 
 /** To wait for it costs less than for `undefined`, of which a promise is made each time. */
 const SOON = /* @__PURE__ */ Promise.resolve()
@@ -42,12 +42,15 @@ function waitOf({ options, since }: Run<unknown>): Wait {
 }
 
 export class Runner {
-  readonly #desk: Desk
+  readonly #scheduler: Scheduler
   readonly #requestTimeout: number | undefined
   readonly #retry: RetryOptions | undefined
 
-  constructor(desk: Desk, { requestTimeout, retry }: Pick<ThrottleOptions, 'requestTimeout' | 'retry'>) {
-    this.#desk = desk
+  constructor(
+    scheduler: Scheduler,
+    { requestTimeout, retry }: Pick<ThrottleOptions, 'requestTimeout' | 'retry'>,
+  ) {
+    this.#scheduler = scheduler
     this.#requestTimeout = requestTimeout
     this.#retry = retry
   }
@@ -58,7 +61,7 @@ export class Runner {
   }
 
   run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
-    const since = options.maxWait === undefined ? undefined : this.#desk.clock.now()
+    const since = options.maxWait === undefined ? undefined : this.#scheduler.clock.now()
     const run: Run<T> = { work, options, since, left: undefined }
     return permit instanceof Promise
       ? permit.then((given) => this.#work(given, run, false))
@@ -71,7 +74,7 @@ export class Runner {
    */
   readonly #work = {
     [FRAME]: async <T>(permit: Permit, run: Run<T>, isAtOnce: boolean): Promise<T> => {
-      const { driver } = this.#desk
+      const { driver } = this.#scheduler
       const { work, options } = run
       if (isAtOnce) {
         driver.given(permit)
@@ -85,7 +88,7 @@ export class Runner {
       const timeout = options.requestTimeout ?? this.#requestTimeout
       let ended: Ended<T>
       let answer: PermitOutcome | undefined
-      this.#desk.draining.began()
+      this.#scheduler.draining.began()
       try {
         const result = await (timeout === undefined
           ? this.#call(permit, work)
@@ -96,8 +99,8 @@ export class Runner {
         ended = { error }
         answer = answerOfError(error, options.signal)
       }
-      this.#desk.nesting.over(permit)
-      this.#desk.draining.done()
+      this.#scheduler.nesting.over(permit)
+      this.#scheduler.draining.done()
       const when = this.#retry?.when
       if (when && answer && 'result' in ended && !permit.isSettled)
         if (await this.#isRefused(permit, when, ended.result)) answer = { ...answer, backoff: true }
@@ -136,14 +139,14 @@ export class Runner {
       return this.#endedBefore(permit, isBad && 'error' in ended ? answer : undefined, run, ended)
     let verdict: Verdict = 'over'
     try {
-      if (isBad && left > 0) verdict = this.#desk.retry(permit, answer, waitOf(run), true)
+      if (isBad && left > 0) verdict = this.#scheduler.retry(permit, answer, waitOf(run), true)
       else if (isBad && this.#retry !== undefined && options.retry === undefined) this.#warn()
       permit.settle(answer)
     } catch (error) {
       // What the work gave is the caller's, also where its headers cannot be read.
       if (error instanceof ManagerError) throw error
     }
-    return this.#next(permit, verdict, this.#desk.askedMs, run, ended)
+    return this.#next(permit, verdict, this.#scheduler.askedMs, run, ended)
   }
 
   /**
@@ -179,22 +182,22 @@ export class Runner {
    * others, so no request leaves at the old pace meanwhile.
    */
   async #hear<T>(last: Permit, later: PermitOutcome, run: Run<T>): Promise<[Verdict, number]> {
-    const desk = this.#desk
+    const scheduler = this.#scheduler
     const wait = waitOf(run)
     let permit = last
     if (last.isSettled) {
       const { signal } = wait
       const scopes = { scopes: Object.fromEntries(last.scopes.map((name) => [name, 0])) }
-      permit = await desk.request(scopes.scopes, last.target, {
+      permit = await scheduler.request(scopes.scopes, last.target, {
         signal: signal!,
         priority: FIRST,
         inside: false,
         isTaken: true,
       })
-      desk.driver.begun(permit)
+      scheduler.driver.begun(permit)
     }
-    const verdict = desk.retry(permit, { ...later, adjustDelay: false }, wait, false)
-    return [verdict, desk.askedMs]
+    const verdict = scheduler.retry(permit, { ...later, adjustDelay: false }, wait, false)
+    return [verdict, scheduler.askedMs]
   }
 
   /** What a verdict means for the function. */
@@ -219,20 +222,20 @@ export class Runner {
         ? [...scopes]
         : Object.fromEntries(scopes.map((name, index) => [name, cost[index]!]))
     const delay = Number.isNaN(askedMs) ? 0 : askedMs + 1000
-    const again = this.#desk.request(named, target, { ...waitOf(run), delay })
-    if (!(again instanceof Promise)) this.#desk.driver.given(again)
+    const again = this.#scheduler.request(named, target, { ...waitOf(run), delay })
+    if (!(again instanceof Promise)) this.#scheduler.driver.given(again)
     return Promise.resolve(again)
   }
 
   #warn(): void {
     const what = 'retry has no effect on functions of run, map or wrap'
-    this.#desk.warnings.once('no-effect', `${what}: { retry: true } of their own calls them again`)
+    this.#scheduler.warnings.once('no-effect', `${what}: { retry: true } of their own calls them again`)
   }
 
   #call<T>(permit: Permit, work: Work<T>): T | PromiseLike<T> {
-    const worked = this.#desk.nesting.call(permit, work)
+    const worked = this.#scheduler.nesting.call(permit, work)
     // When in a function its request was sent is not known.
-    this.#desk.driver.late(permit, false)
+    this.#scheduler.driver.late(permit, false)
     return worked
   }
 
@@ -253,6 +256,6 @@ export class Runner {
     pause?: Pause,
   ): T | PromiseLike<T> {
     if (timeout === undefined) return call()
-    return this.#desk.driver.within(Promise.resolve().then(call), timeout, abort, pause)
+    return this.#scheduler.driver.within(Promise.resolve().then(call), timeout, abort, pause)
   }
 }

@@ -35,7 +35,7 @@ export interface Waiter extends Abortable {
   fail(error: unknown): void
 }
 
-/** What it asks of its desk. */
+/** What it asks of its scheduler. */
 interface Home {
   readonly driver: { given(permit: Permit): void; abandon(waiting: Waiter): void }
   permit(
@@ -63,14 +63,14 @@ export class Waiting implements Waiter {
   readonly rank: number | undefined
   alarm: Alarm | undefined
   readonly inside: Permit | undefined
-  readonly #desk: Home
+  readonly #scheduler: Home
   /** What the caller gets. */
   readonly permit: Promise<Permit>
   #resolve!: (permit: Permit) => void
   #reject!: (error: unknown) => void
 
   constructor(
-    desk: Home,
+    scheduler: Home,
     ticket: Ticket,
     id: number,
     scopes: readonly string[],
@@ -81,7 +81,7 @@ export class Waiting implements Waiter {
     before: Permit | undefined,
     inside: Permit | undefined,
   ) {
-    this.#desk = desk
+    this.#scheduler = scheduler
     this.ticket = ticket
     this.id = id
     this.scopes = scopes
@@ -103,9 +103,9 @@ export class Waiting implements Waiter {
   grant(at: number): void {
     try {
       const { ticket, id, scopes, cost, target, method } = this
-      const permit = this.#desk.permit(ticket, id, scopes, cost, target, at, method)
+      const permit = this.#scheduler.permit(ticket, id, scopes, cost, target, at, method)
       if (this.before) this.before.next = permit
-      this.#desk.driver.given(permit)
+      this.#scheduler.driver.given(permit)
       this.#resolve(permit)
     } catch (error) {
       this.#reject(error)
@@ -114,13 +114,13 @@ export class Waiting implements Waiter {
 
   /** It never will. */
   fail(error: unknown): void {
-    this.#desk.cancelled(this, error)
+    this.#scheduler.cancelled(this, error)
     this.#reject(error)
   }
 
   /** The caller no longer wants it. */
   abort(reason: unknown): void {
-    this.#desk.driver.abandon(this)
+    this.#scheduler.driver.abandon(this)
     this.fail(reason)
   }
 }

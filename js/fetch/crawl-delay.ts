@@ -4,14 +4,14 @@
  * A scope with a pace of its own keeps it, with one warning.
  */
 import { kindOf } from '../base/checks.js'
-import type { Desk } from '../core/desk.js'
 import type { Host } from '../core/host.js'
+import type { Scheduler } from '../core/scheduler.js'
 import { ROBOTS_MAX_DELAY } from '../options/generated.js'
 import { checkedName, hostOf, hostOfName } from '../scopes/names.js'
 import { parseRobots } from '../wasm/engine.js'
 
 export function applyRobots(
-  desk: Desk,
+  scheduler: Scheduler,
   engine: Host,
   host: string,
   text: string | Uint8Array,
@@ -25,15 +25,15 @@ export function applyRobots(
   const asked = parseRobots(text, userAgent)
   const name = checkedName(host).includes('://') ? hostOf(host) : (hostOfName(host) ?? host)
   const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
-  const outcome = engine.crawlDelay(desk.clock.now(), desk.handles.of(name).handle, delay)
-  desk.driver.drain()
+  const outcome = engine.crawlDelay(scheduler.clock.now(), scheduler.handles.of(name).handle, delay)
+  scheduler.driver.drain()
   if (asked && asked.crawlDelayMs > maxDelay && outcome === 'applied') {
     const wish = `robots.txt of ${name} asks for ${asked.crawlDelayMs} ms between requests`
-    desk.warnings.once('wait-capped', `${wish}; robots.maxDelay makes it ${maxDelay}`, name)
+    scheduler.warnings.once('wait-capped', `${wish}; robots.maxDelay makes it ${maxDelay}`, name)
   }
   if (outcome !== 'overruled') return asked
   const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
   const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
-  desk.warnings.once('robots-overruled', message, name)
+  scheduler.warnings.once('robots-overruled', message, name)
   return asked
 }

@@ -11,10 +11,10 @@ import { failureOf, failureOfRequest } from '../answers/failures.js'
 import { isMillis, isObject, shown } from '../base/checks.js'
 import { BodyNotReplayableError, ManagerError, NestedError, RetryAfterTooLongError } from '../base/errors.js'
 import { both } from '../base/joined.js'
-import type { Desk } from '../core/desk.js'
 import { FRAME } from '../core/nesting.js'
 import { type Inside, NOTHING, type Permit, type PermitOutcome, type Wait } from '../core/permit.js'
 import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
+import type { Scheduler } from '../core/scheduler.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
 import {
@@ -92,7 +92,7 @@ interface Exchange extends Attempt {
 }
 
 export class Fetcher {
-  readonly #desk: Desk
+  readonly #scheduler: Scheduler
   readonly #settings: FetchSettings
   readonly #robots: Robots | undefined
   /** Whether the host is the scope of every request that names none, and no hook has to be asked. */
@@ -103,8 +103,8 @@ export class Fetcher {
   readonly platform = globalThis.fetch
   #sending: RequestInfo | URL | undefined
 
-  constructor(desk: Desk, settings: FetchSettings, robots: Robots | undefined) {
-    this.#desk = desk
+  constructor(scheduler: Scheduler, settings: FetchSettings, robots: Robots | undefined) {
+    this.#scheduler = scheduler
     this.#settings = settings
     this.#robots = robots
     this.#isPlain = robots === undefined && settings.getScopes === undefined
@@ -125,14 +125,14 @@ export class Fetcher {
   ): Promise<Response> {
     const signal = signalOf(input, init) ?? null
     checkSignal(signal)
-    const start = options.maxWait === undefined ? 0 : this.#desk.clock.now()
-    const inside = this.#isPlain || permit ? undefined : this.#desk.nesting.where()
+    const start = options.maxWait === undefined ? 0 : this.#scheduler.clock.now()
+    const inside = this.#isPlain || permit ? undefined : this.#scheduler.nesting.where()
     const call: Call = { options, signal, start, inside, permit, isTaken }
     if (permit === undefined && options.scopes === undefined && isHostless(input))
       return this.#send(input, init, call)
     const { redirects } = this.#settings
     if (redirects === 'throttle' && follows(input, init))
-      return this.#desk.follow(this.#follow(input, init, call))
+      return this.#scheduler.follow(this.#follow(input, init, call))
     return this.#exchange({ input, init, delay: options.delay ?? 0 }, call, this.#give)
   }
 
@@ -164,7 +164,7 @@ export class Fetcher {
     const isFor = urlTextOf(target) !== undefined && /^https?:/.test(urlTextOf(input) ?? '')
     if (this.#isPlain && isFor && !scopes.includes(hostOf(input))) {
       const said = `a permit for ${scopes[0]} sent a request to ${hostOf(input)}, whose limits it does not know`
-      this.#desk.warnings.once('no-effect', `${said}: throttle.fetch(url) does`, scopes[0])
+      this.#scheduler.warnings.once('no-effect', `${said}: throttle.fetch(url) does`, scopes[0])
     }
     const passed = permit.pass(input)
     if (passed === undefined)
@@ -188,11 +188,11 @@ export class Fetcher {
     }
     const wait = this.#waitOf(call, hop)
     const admitted = this.#isPlain
-      ? this.#desk.request(call.options.scopes ?? hostOf(hop.input), hop.input, wait)
-      : this.#desk.later(this.#admitted(hop, call), hop.input, wait)
+      ? this.#scheduler.request(call.options.scopes ?? hostOf(hop.input), hop.input, wait)
+      : this.#scheduler.later(this.#admitted(hop, call), hop.input, wait)
     if (!(admitted instanceof Promise)) return this.#attempts(admitted, hop, call, end)
     return admitted.then((permit) => {
-      this.#desk.driver.begun(permit)
+      this.#scheduler.driver.begun(permit)
       return this.#attempts(permit, hop, call, end)
     })
   }
@@ -204,7 +204,7 @@ export class Fetcher {
       const { permit, response, outcome } = exchange
       const isOver = placeOf(response) === null
       if (!isOver) permit.settle(outcome)
-      if (isOver || !redirects.follow(response, this.#desk.askedMs))
+      if (isOver || !redirects.follow(response, this.#scheduler.askedMs))
         return redirects.mark(this.#give(exchange))
       discard(response)
       return undefined
@@ -230,26 +230,26 @@ export class Fetcher {
         let failure: { error: unknown } | undefined
         try {
           const sent = this.#send(retry?.input ?? hop.input, hop.init, call, permit)
-          this.#desk.driver.late(permit)
+          this.#scheduler.driver.late(permit)
           response = await sent
         } catch (error) {
           failure = { error }
         }
-        this.#desk.nesting.over(permit)
-        if (isPlain && response && this.#desk.settleGood(permit, response)) return response as T
+        this.#scheduler.nesting.over(permit)
+        if (isPlain && response && this.#scheduler.settleGood(permit, response)) return response as T
         const heard = failure
           ? this.#failed(failure.error, attempt, hop, call, retry)
           : this.#answered(response, attempt, hop, call, retry)
         const again = heard instanceof Promise ? await heard : heard
         if (again === undefined) return end(attempt as Exchange)
         discard(attempt.response)
-        pause?.begin(this.#desk.clock.now())
+        pause?.begin(this.#scheduler.clock.now())
         try {
           permit = await again.permit
         } finally {
-          pause?.end(this.#desk.clock.now())
+          pause?.end(this.#scheduler.clock.now())
         }
-        this.#desk.driver.begun(permit)
+        this.#scheduler.driver.begun(permit)
       } catch (error) {
         this.#drop(attempt, error)
         throw error
@@ -282,7 +282,7 @@ export class Fetcher {
     call: Call,
     retry: Retry | undefined,
   ): Again | undefined | Promise<Again | undefined> {
-    const latency = this.#desk.clock.now() - attempt.permit.sentAt
+    const latency = this.#scheduler.clock.now() - attempt.permit.sentAt
     const response = checkedResponse(given)
     attempt.response = response
     const { status, headers }: Answer = answerIn(response) ?? {}
@@ -302,12 +302,12 @@ export class Fetcher {
   /** Settles, and asks the engine whether to send it again. */
   #again(attempt: Attempt, retry: Retry, call: Call): Again | undefined {
     const { permit, response, outcome } = attempt
-    const verdict = this.#desk.retry(permit, outcome, this.#waitOf(call), retry.isRepeatable)
+    const verdict = this.#scheduler.retry(permit, outcome, this.#waitOf(call), retry.isRepeatable)
     if (verdict === 'over') return undefined
     if (verdict === 'unrepeatable') throw new BodyNotReplayableError()
     if (verdict === 'too-long') {
       const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#settings.retry ?? {}
-      throw new RetryAfterTooLongError(this.#desk.askedMs, maxRetryAfter, response!)
+      throw new RetryAfterTooLongError(this.#scheduler.askedMs, maxRetryAfter, response!)
     }
     retry.take()
     return { permit: verdict }
@@ -335,11 +335,11 @@ export class Fetcher {
   #send(input: RequestInfo | URL, init: RequestInit, call: Call, permit?: Permit): Promise<Response> {
     const timeout = call.options.requestTimeout ?? this.#settings.requestTimeout
     const { fetch } = this.#settings
-    const send = () => sent(this.#desk, fetch ?? globalThis.fetch, input, init, call.signal, timeout)
+    const send = () => sent(this.#scheduler, fetch ?? globalThis.fetch, input, init, call.signal, timeout)
     this.#sending = input
     try {
       // One of the caller's may call the throttle.
-      return fetch && permit ? this.#desk.nesting.send(permit, send) : send()
+      return fetch && permit ? this.#scheduler.nesting.send(permit, send) : send()
     } finally {
       this.#sending = undefined
     }
@@ -423,7 +423,7 @@ export class Fetcher {
     signal: AbortSignal | null,
     call: () => T | PromiseLike<T>,
   ): Promise<T> {
-    const { nesting, driver } = this.#desk
+    const { nesting, driver } = this.#scheduler
     const asked = {
       [FRAME]: async () => {
         try {

@@ -5,14 +5,14 @@
  */
 import { isObject } from '../base/checks.js'
 import { joined } from '../base/joined.js'
-import type { Desk } from '../core/desk.js'
+import type { Scheduler } from '../core/scheduler.js'
 import { RETRY_METHODS } from '../options/generated.js'
 import type { RetryOptions } from '../options/options.js'
 import { isRequest, methodOf } from '../scopes/names.js'
 import { discard } from './body.js'
 
 export function sent(
-  desk: Desk,
+  scheduler: Scheduler,
   fetch: typeof globalThis.fetch,
   input: RequestInfo | URL,
   init: RequestInit,
@@ -26,7 +26,7 @@ export function sent(
     if (controller.signal.aborted) discard(response)
     return response
   })
-  return desk.driver.within(sent, timeout, (error) => controller.abort(error))
+  return scheduler.driver.within(sent, timeout, (error) => controller.abort(error))
 }
 
 /** Node's words for what it does not send or follow. They are a cause's, which has no code. */

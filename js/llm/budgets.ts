@@ -480,23 +480,23 @@ export class OwnScope {
 
   /** Changes settings. Of a group's scopes only the writer knows which there are: there they stay. */
   configure(changed: ScopeOptions): void {
-    const { desk, options } = this.#throttle
-    const { engine } = desk.driver
+    const { scheduler, options } = this.#throttle
+    const { engine } = scheduler.driver
     this.#settings = { ...this.#settings, ...changed }
     // The engine sets a delay aside for a rate that comes later, and takes no two at once.
     if (changed.rate !== undefined) delete this.#settings.delay
     const isNew = engine.find(this.name) < 0
     const isKept = engine.keepAlive(this.#handle)
-    this.#handle = desk.handles.of(this.name).handle
+    this.#handle = scheduler.handles.of(this.name).handle
     const marks = options.shared === undefined ? PASSING : MADE
     engine.configure(this.#throttle.now(), this.#handle, { ...marks, ...(isKept ? changed : this.#settings) })
     // No request waits for a new one, and to ask would let others of this call go.
-    if (!isNew) desk.driver.drain()
+    if (!isNew) scheduler.driver.drain()
   }
 
   /** It stays until the request that is put together has it. Made anew where the engine has forgotten it. */
   keep(): void {
-    if (!this.#throttle.desk.driver.engine.keepAlive(this.#handle)) this.configure({})
+    if (!this.#throttle.scheduler.driver.engine.keepAlive(this.#handle)) this.configure({})
   }
 }
 

@@ -1,12 +1,11 @@
 /**
  * The public face: what a program calls. It checks what it is given, finds the scopes, and leaves the rest to
- * the desk (`desk.ts`: permits and how they end) and to `fetch/fetch.ts`.
+ * the scheduler (`scheduler.ts`: permits and how they end) and to `fetch/fetch.ts`.
  */
 import { isObject, isThrottle } from '../base/checks.js'
 import { systemClock } from '../base/clock.js'
 import { ClosedError } from '../base/errors.js'
 import { watchExit } from '../core/at-exit.js'
-import { Desk } from '../core/desk.js'
 import { type ThrottleEvents, ThrottleEventTarget } from '../core/events.js'
 import type { Host } from '../core/host.js'
 import { checkMapping, type MapOptions, mapItems } from '../core/map.js'
@@ -29,6 +28,7 @@ import {
   unheardIn,
 } from '../core/requests.js'
 import { Runner } from '../core/run.js'
+import { Scheduler } from '../core/scheduler.js'
 import { Warnings } from '../core/warnings.js'
 import { applyRobots } from '../fetch/crawl-delay.js'
 import { Fetcher } from '../fetch/fetch.js'
@@ -85,7 +85,7 @@ function handedOut(permit: Permit, { signal = null }: RequestOptions): Permit {
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
   readonly #engine: Host
-  readonly #desk: Desk
+  readonly #scheduler: Scheduler
   readonly #clock: Clock
   readonly #fetcher: Fetcher
   readonly #hasHook: boolean
@@ -132,18 +132,18 @@ export class Throttle extends ThrottleEventTarget {
       warnings: new Warnings(this.ears, tell, warnings ?? true),
       hasRobots: robots !== undefined && robots.obey !== false,
     }
-    this.#desk = new Desk(this.#engine, this.#clock, idleClock, audience, hints, isPaced(options))
+    this.#scheduler = new Scheduler(this.#engine, this.#clock, idleClock, audience, hints, isPaced(options))
     // Settings without effect, once the program had time to add a listener.
     queueMicrotask(() => {
-      this.#desk.tellNotices()
-      warnOfSpans(this.#desk.warnings, options)
+      this.#scheduler.tellNotices()
+      warnOfSpans(this.#scheduler.warnings, options)
       this.#warnOfNames()
     })
-    this.#desk.tellUnmet = () => {
-      if ((scopes ?? hints) && !this.#desk.closed) this.#warnOfNames(Object.keys(this.stats().scopes))
+    this.#scheduler.tellUnmet = () => {
+      if ((scopes ?? hints) && !this.#scheduler.closed) this.#warnOfNames(Object.keys(this.stats().scopes))
     }
-    if (clock === undefined && unref !== true) watchExit(this.#desk)
-    this.#runner = new Runner(this.#desk, settings)
+    if (clock === undefined && unref !== true) watchExit(this.#scheduler)
+    this.#runner = new Runner(this.#scheduler, settings)
     this.#hasHook = settings.getScopes !== undefined
     if (robots && audience.hasRobots) {
       this.#robots = new Robots(robots, {
@@ -155,14 +155,14 @@ export class Throttle extends ThrottleEventTarget {
           if (!robots.rules && /^[ \t]*disallow[ \t]*:[ \t]*[/*]/im.test(new TextDecoder().decode(bytes))) {
             const message = `Disallow in robots.txt of ${host} has no effect`
             const how = 'type rules of autothrottle/robots into robots'
-            this.#desk.warnings.once('no-effect', `${message}: ${how}`, undefined, 'Disallow')
+            this.#scheduler.warnings.once('no-effect', `${message}: ${how}`, undefined, 'Disallow')
           }
           this.robots(host, bytes, robots)
         },
       })
     }
-    this.#fetcher = new Fetcher(this.#desk, settings, this.#robots)
-    this.#desk.send = (permit, input, init) => this.#fetcher.send(permit, input, init)
+    this.#fetcher = new Fetcher(this.#scheduler, settings, this.#robots)
+    this.#scheduler.send = (permit, input, init) => this.#fetcher.send(permit, input, init)
   }
 
   /**
@@ -190,8 +190,8 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /** @internal */
-  get desk(): Desk {
-    return this.#desk
+  get scheduler(): Scheduler {
+    return this.#scheduler
   }
 
   /** @internal Whether slots are held until bodies are over, for what sends by other means than `fetch`. */
@@ -258,12 +258,12 @@ export class Throttle extends ThrottleEventTarget {
       const permit = this.#request(target, options)
       if (!(permit instanceof Promise)) {
         // The caller cannot use it before the microtasks run.
-        this.#desk.driver.given(permit)
-        queueMicrotask(() => this.#desk.driver.begun(permit))
+        this.#scheduler.driver.given(permit)
+        queueMicrotask(() => this.#scheduler.driver.begun(permit))
         return Promise.resolve(handedOut(permit, options))
       }
       return permit.then((given) => {
-        this.#desk.driver.begun(given)
+        this.#scheduler.driver.begun(given)
         return handedOut(given, options)
       })
     } catch (error) {
@@ -306,7 +306,7 @@ export class Throttle extends ThrottleEventTarget {
     checkKeys(rest, MAP_KEYS, 'map')
     checkMapping(options ?? {})
     checkSignal(rest.signal)
-    const inside = this.#desk.nesting.where()
+    const inside = this.#scheduler.nesting.where()
     const { retry } = rest
     this.#runner.check(retry)
     const own = (signal: AbortSignal) => (retry === undefined ? { signal } : { signal, retry })
@@ -326,10 +326,10 @@ export class Throttle extends ThrottleEventTarget {
         },
         own(signal),
       )
-    this.#desk.unread++
+    this.#scheduler.unread++
     const { maxWaiting = Number.POSITIVE_INFINITY } = this.options
-    const isFull = () => this.#desk.driver.waiting >= maxWaiting
-    return mapItems(items, work, rest, () => this.#desk.unread--, isFull)
+    const isFull = () => this.#scheduler.driver.waiting >= maxWaiting
+    return mapItems(items, work, rest, () => this.#scheduler.unread--, isFull)
   }
 
   /**
@@ -344,7 +344,7 @@ export class Throttle extends ThrottleEventTarget {
     options: { userAgent: string; maxDelay?: number },
   ): { crawlDelayMs: number } | null {
     const maxDelay = this.options.robots?.maxDelay
-    return applyRobots(this.#desk, this.#engine, host, text, { maxDelay, ...options })
+    return applyRobots(this.#scheduler, this.#engine, host, text, { maxDelay, ...options })
   }
 
   /** When a request could leave as things stand, and why not now. It sends no request. */
@@ -357,7 +357,7 @@ export class Throttle extends ThrottleEventTarget {
     checkOptions(options, ['cost'])
     const { names, costs } = namedScopes(scopes)
     const cost = costs ?? options.cost ?? 1
-    return this.#desk.handles.look(names, (handles) =>
+    return this.#scheduler.handles.look(names, (handles) =>
       this.#engine.peek(this.#clock.now(), handles, { cost }),
     )
   }
@@ -369,9 +369,9 @@ export class Throttle extends ThrottleEventTarget {
     const isKnown = this.#hasHook || this.#engine.find(name) >= 0
     const said = isKnown ? undefined : saidOfName(name)
     if (said !== undefined)
-      this.#desk.warnings.once('no-effect', `scope(${JSON.stringify(name)}) ${said}`, name)
-    return new ScopeControl(this.#desk.driver, this.#desk.handles, name, (partial) =>
-      warnOfSpans(this.#desk.warnings, partial, name),
+      this.#scheduler.warnings.once('no-effect', `scope(${JSON.stringify(name)}) ${said}`, name)
+    return new ScopeControl(this.#scheduler.driver, this.#scheduler.handles, name, (partial) =>
+      warnOfSpans(this.#scheduler.warnings, partial, name),
     )
   }
 
@@ -395,19 +395,19 @@ export class Throttle extends ThrottleEventTarget {
   /** Sends no request until `resume`. */
   pause(): void {
     this.#engine.pause(this.#clock.now())
-    this.#desk.driver.drain()
+    this.#scheduler.driver.drain()
   }
 
   /** Ends a pause. */
   resume(): void {
     this.#engine.resume(this.#clock.now())
-    this.#desk.driver.drain()
+    this.#scheduler.driver.drain()
   }
 
   /** Resolves when no request waits or is in flight. */
   idle(): Promise<void> {
-    this.#desk.tellUnmet()
-    return this.#desk.idle()
+    this.#scheduler.tellUnmet()
+    return this.#scheduler.idle()
   }
 
   /**
@@ -419,8 +419,8 @@ export class Throttle extends ThrottleEventTarget {
    * ```
    */
   drain(): Promise<void> {
-    if (this.#desk.closed) return this.#left ?? Promise.resolve()
-    this.#draining ??= this.#desk.draining.begin(new ClosedError(undefined, true)).then(() => {
+    if (this.#scheduler.closed) return this.#left ?? Promise.resolve()
+    this.#draining ??= this.#scheduler.draining.begin(new ClosedError(undefined, true)).then(() => {
       this.close()
       return this.#left
     })
@@ -429,10 +429,10 @@ export class Throttle extends ThrottleEventTarget {
 
   /** Rejects what waits, and each new request, with a `ClosedError`. What is in flight may end. */
   close(reason?: unknown): void {
-    if (this.#desk.closed) return
-    this.#desk.tellUnmet()
+    if (this.#scheduler.closed) return
+    this.#scheduler.tellUnmet()
     const closed = new ClosedError(reason)
-    this.#desk.close(closed)
+    this.#scheduler.close(closed)
     this.#robots?.close(closed)
     this.#left = this.idle().then(() => this.#engine.close?.())
     // A program that waits for it sees the error; one that does not goes on.
@@ -448,20 +448,20 @@ export class Throttle extends ThrottleEventTarget {
   /** Says which names in the options are the scope of no request. */
   #warnOfNames(met?: readonly string[]): void {
     for (const [name, said] of namesOfNone(this.options, met))
-      this.#desk.warnings.once('no-effect', said, name)
+      this.#scheduler.warnings.once('no-effect', said, name)
   }
 
   #check(init: ThrottledRequestInit): void {
     checkInit(init)
     const unheard = init && unheardIn(init)
-    if (unheard) this.#desk.warnings.once('no-effect', unheard[1], undefined, `fetch ${unheard[0]}`)
+    if (unheard) this.#scheduler.warnings.once('no-effect', unheard[1], undefined, `fetch ${unheard[0]}`)
   }
 
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {
     const scopes = this.#scopesOf(target)
     return scopes instanceof Promise
-      ? this.#desk.later(scopes, target, wait)
-      : this.#desk.request(scopes, target, wait)
+      ? this.#scheduler.later(scopes, target, wait)
+      : this.#scheduler.request(scopes, target, wait)
   }
 
   #scopesOf(target: Target): Scopes | Promise<Scopes> {

@@ -109,7 +109,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
 """A heading, how one gets at the members, and files with the names in them."""
 
 HIDDEN = {
-    # The way between a permit and its desk, across files of the package.
+    # The way between a permit and its scheduler, across files of the package.
     "Permit": {"end", "tell", "give", "take", "begun", "end_block"},
     # What Scrapy calls.
     "Downloader": {"fetch", "needs_backout", "get_slot_key", "close", "is_bad_status", "is_bad_exception"},

@@ -136,7 +136,7 @@ def test_threads(clock: FakeClock) -> None:
 
     drains = threading.Thread(target=drain)
     drains.start()
-    while not throttle._desk.takes_no_more:
+    while not throttle._scheduler.takes_no_more:
         pass
     with pytest.raises(ClosedError, match="drains"):
         throttle.acquire(URL)

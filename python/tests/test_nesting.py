@@ -107,7 +107,7 @@ async def test_slots_that_functions_hold_for_one_another_come_back(clock: FakeCl
 async def test_in_a_shared_limit_they_come_back_when_nothing_moves(clock: FakeClock) -> None:
     throttle = plain(clock, max_in_flight=1)
     # As if other processes could give slots back.
-    throttle._desk.following = Following(throttle._desk, cast("Any", None))
+    throttle._scheduler.following = Following(throttle._scheduler, cast("Any", None))
     client, _ = client_of(clock, throttle)
     told = warned(throttle)
 

@@ -200,7 +200,7 @@ throttle.on("queued", lambda _: is_waiting.set())
 thread = threading.Thread(target=lambda: throttle.acquire(url).settle(), daemon=True)
 thread.start()
 is_waiting.wait()
-while throttle._desk._keeper is None:
+while throttle._scheduler._keeper is None:
     pass
 child = os.fork()
 if child == 0:

@@ -355,7 +355,7 @@ fn of_python(name: &str, code: &str) -> BTreeSet<String> {
 #[test]
 fn no_circle_of_files_in_typescript_and_python() {
     let graph = hosts("js", "ts", of_typescript);
-    assert!(graph["throttle/throttle"].contains("core/desk"), "imports are seen");
+    assert!(graph["throttle/throttle"].contains("core/scheduler"), "imports are seen");
     assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
     let graph = hosts("js", "ts", with_types);
     assert!(
@@ -364,7 +364,7 @@ fn no_circle_of_files_in_typescript_and_python() {
     );
     assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
     let graph = hosts("python/src/autothrottle", "py", of_python);
-    assert!(graph["_throttle"].contains("_desk"), "imports are seen: {:?}", graph["_throttle"]);
+    assert!(graph["_throttle"].contains("_scheduler"), "imports are seen: {:?}", graph["_throttle"]);
     assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
 }
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._clock import NANOS, Clock, SystemClock, nanos
 from ._convert import convert_options, said_of_span
-from ._desk import Desk
 from ._events import Events
 from ._exchange import Robots
 from ._hooks import ScopeRequest, ask, checked_scopes
@@ -17,6 +16,7 @@ from ._managers import ManagedScopes
 from ._native import SECTIONS, parse_robots
 from ._permit import Permit, Wait, Waiting
 from ._requests import Settings
+from ._scheduler import Scheduler
 from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, said_of_name
 from ._seconds import Peek
 from ._stats import ScopeStats, Stats
@@ -35,7 +35,7 @@ T = TypeVar("T")
 class BaseThrottle:
     """The part of a throttle without waits."""
 
-    _Desk: Callable[..., Desk]
+    _Scheduler: Callable[..., Scheduler]
     _is_plain = False
     _robots: Robots | None = None
 
@@ -54,10 +54,10 @@ class BaseThrottle:
         if shared is not None and managed is not None:
             made.problems.append(Problem("shared", "no manager beside it: it is of one process", "one"))
         usable = shared if callable(getattr(shared, "open_host", None)) else None
-        self._desk = self._Desk(made, self._clock, managed, usable)
+        self._scheduler = self._Scheduler(made, self._clock, managed, usable)
         snapshot = options.get("snapshot")
         if snapshot is not None:
-            self._desk.engine.restore(snapshot, self._clock.now(), self._clock.wall())
+            self._scheduler.engine.restore(snapshot, self._clock.now(), self._clock.wall())
         self._settings = Settings.of(options, made.driver)
         self._robots_hosts: set[str] = set()
         robots = options.get("robots")
@@ -67,17 +67,19 @@ class BaseThrottle:
         self._typed = frozenset(options.get("scopes") or ())
         slots = options.get("concurrency") or (options.get("defaults") or {}).get("concurrency") or 0
         self._concurrency = int(options.get("max_in_flight") or max(16, slots))
-        self._events: Events = self._desk.events
+        self._events: Events = self._scheduler.events
         self.on = self._events.on
         """Calls a listener for each event of a kind; also a decorator: ``@throttle.on("backoff")``."""
         self.off = self._events.off
         """Stops calling a listener."""
         if isinstance(self._clock, SystemClock):
-            ROW.made(self._desk.tally, self._desk.warn)
+            ROW.made(self._scheduler.tally, self._scheduler.warn)
         for key, note in made.notes:
             if key.startswith("scopes ") and self._settings.get_scopes is not None:
                 continue
-            self._desk.warn("no-effect" if key.startswith("scopes ") else "suspicious-unit", note, key=key)
+            self._scheduler.warn(
+                "no-effect" if key.startswith("scopes ") else "suspicious-unit", note, key=key
+            )
 
     def __setattr__(self, name: str, value: object) -> None:
         if (name in SECTIONS["Scope"] or name in SECTIONS["Root"]) and not hasattr(type(self), name):
@@ -88,42 +90,42 @@ class BaseThrottle:
     def scope(self, name: str) -> ScopeControl:
         """One scope: its statistics, and how to change its pace."""
         said = None if self._settings.get_scopes else said_of_name(checked_name(name))
-        if said is not None and self._desk.engine.find(name) is None:
-            self._desk.warn("no-effect", f'scope("{name}") {said}', key=f"scopes {name}")
-        return ScopeControl(self._desk, checked_name(name))
+        if said is not None and self._scheduler.engine.find(name) is None:
+            self._scheduler.warn("no-effect", f'scope("{name}") {said}', key=f"scopes {name}")
+        return ScopeControl(self._scheduler, checked_name(name))
 
     def stats(self) -> Stats:
         """Statistics of the throttle and of all scopes."""
-        with self._desk.lock:
-            return Stats.of(self._desk.engine.stats(self._clock.now()))
+        with self._scheduler.lock:
+            return Stats.of(self._scheduler.engine.stats(self._clock.now()))
 
     def peek(self, target: object = None, *, scopes: Scopes | None = None, cost: float = 1) -> Peek:
         """When a request could leave as things stand, and why not now. It sends no request."""
         if scopes is None and self._settings.get_scopes is not None:
             raise TypeError("peek: with get_scopes, want scopes=…")
         names, costs = named_scopes(self._scopes_of(target, scopes))
-        engine = self._desk.engine
-        with self._desk.lock:
+        engine = self._scheduler.engine
+        with self._scheduler.lock:
             handles = [engine.find(checked_name(name)) for name in names]
             answer = engine.peek(self._clock.now(), handles, cost=cost if costs is None else costs)
             return Peek.of(answer, engine)
 
     def snapshot(self) -> dict[str, Any]:
         """What the throttle learned, as plain JSON for ``snapshot=``, here, elsewhere or in Node."""
-        with self._desk.lock:
-            return dict(self._desk.engine.snapshot(self._clock.now(), self._clock.wall()))
+        with self._scheduler.lock:
+            return dict(self._scheduler.engine.snapshot(self._clock.now(), self._clock.wall()))
 
     def pause(self) -> None:
         """Sends no request until ``resume``."""
-        with self._desk.lock:
-            self._desk.engine.pause(self._clock.now())
-            self._desk.drain()
+        with self._scheduler.lock:
+            self._scheduler.engine.pause(self._clock.now())
+            self._scheduler.drain()
 
     def resume(self) -> None:
         """Ends a pause."""
-        with self._desk.lock:
-            self._desk.engine.resume(self._clock.now())
-            self._desk.drain()
+        with self._scheduler.lock:
+            self._scheduler.engine.resume(self._clock.now())
+            self._scheduler.drain()
 
     def now(self) -> float:
         """The throttle's clock in seconds, as in ``peek().at``, ``permit.sent_at`` and ``hold_until``."""
@@ -131,8 +133,8 @@ class BaseThrottle:
 
     def close(self, reason: BaseException | None = None) -> None:
         """Rejects what waits, and each new request, with a ``ClosedError``. What is in flight may end."""
-        self._desk.tell_unmet()
-        self._desk.close(reason)
+        self._scheduler.tell_unmet()
+        self._scheduler.close(reason)
 
     def robots(
         self, host: str, text: str | bytes, *, user_agent: str, max_delay: Seconds = 60.0
@@ -154,13 +156,13 @@ class BaseThrottle:
         outcome = self._crawl_delay(name, delay)
         if asked is not None and asked > most and outcome == "applied":
             wish = f"robots.txt of {name} asks for {asked / NANOS:g} s between requests"
-            self._desk.warn(
+            self._scheduler.warn(
                 "wait-capped", f"{wish}; max_delay makes it {most / NANOS:g}", name, f"wait-capped {name}"
             )
         if outcome == "overruled" and delay is not None:
             wish = f"robots.txt of {name} asks for one request at a time, {delay / NANOS:g} s apart"
             silence = "the scope keeps its own settings (ignore_robots_txt=True silences this)"
-            self._desk.warn("robots-overruled", f"{wish}; {silence}", name, f"robots-overruled {name}")
+            self._scheduler.warn("robots-overruled", f"{wish}; {silence}", name, f"robots-overruled {name}")
         return None if asked is None else asked / NANOS
 
     def _scopes_of(self, target: object, scopes: Scopes | None) -> Scopes:
@@ -184,10 +186,10 @@ class BaseThrottle:
             url = target if isinstance(target, str) else getattr(target, "url", target)
             request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
             start = self._clock.now()
-            with self._desk.lock:
-                self._desk.check_open(wait)
+            with self._scheduler.lock:
+                self._scheduler.check_open(wait)
             wait = wait._replace(is_taken=True)
-            with self._desk.asking():
+            with self._scheduler.asking():
                 asked = ask("get_scopes", request.url, lambda: hook(request), self._is_plain)
                 given = await (self._entering(asked, wait.max_wait) if iscoroutinefunction(hook) else asked)
             scopes = checked_scopes("get_scopes", request.url, given)
@@ -205,34 +207,36 @@ class BaseThrottle:
 
     def _begin(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit | Waiting:
         """Where no hook is asked: a permit at once, or what waits for one."""
-        return self._desk.request(self._scopes_of(target, scopes), target, wait)
+        return self._scheduler.request(self._scopes_of(target, scopes), target, wait)
 
     async def _wait(self, waiting: Waiting) -> Permit:
         """The permit of one that waits."""
         raise NotImplementedError
 
     def _crawl_delay(self, name: str, delay: int | None) -> str:
-        engine = self._desk.engine
-        outcome: str = self._desk.change(name, lambda now, scope: engine.crawl_delay(now, scope, delay))
+        engine = self._scheduler.engine
+        outcome: str = self._scheduler.change(name, lambda now, scope: engine.crawl_delay(now, scope, delay))
         return outcome
 
 
 class ScopeControl:
     """What ``throttle.scope(name)`` gives: statistics and control of one scope."""
 
-    __slots__ = ("_desk", "name")
+    __slots__ = ("_scheduler", "name")
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        self._desk = desk
+    def __init__(self, scheduler: Scheduler, name: str) -> None:
+        self._scheduler = scheduler
         self.name = name
         """The scope's name."""
 
     @property
     def stats(self) -> ScopeStats:
         """Its statistics."""
-        desk = self._desk
-        with desk.lock:
-            return ScopeStats.of(desk.engine.scope_stats(desk.clock.now(), desk.handle(self.name)))
+        scheduler = self._scheduler
+        with scheduler.lock:
+            return ScopeStats.of(
+                scheduler.engine.scope_stats(scheduler.clock.now(), scheduler.handle(self.name))
+            )
 
     def configure(self, **partial: Unpack[ScopeOptions]) -> None:
         """Changes settings and keeps what was learned. It counts at once, also for requests that wait.
@@ -241,15 +245,15 @@ class ScopeControl:
         """
         if not partial:
             raise ConfigError([Problem("configure", "settings, such as rate=5", "none")])
-        self._desk.configure(self.name, partial)
+        self._scheduler.configure(self.name, partial)
 
     def hold(self, seconds: Seconds) -> None:
         """Sends no request for that many seconds. A longer hold stays."""
         span = nanos("hold", seconds)
         said = said_of_span("hold", seconds)
         if said is not None:
-            self._desk.warn("suspicious-unit", said, self.name, f"hold {self.name}")
-        self._desk.change(self.name, lambda now, scope: self._desk.engine.hold(now, scope, span))
+            self._scheduler.warn("suspicious-unit", said, self.name, f"hold {self.name}")
+        self._scheduler.change(self.name, lambda now, scope: self._scheduler.engine.hold(now, scope, span))
 
     def crawl_delay(self, seconds: Seconds | None) -> str:
         """Takes the delay that the robots.txt of this scope asks for; ``None`` if it asks for none.
@@ -257,22 +261,24 @@ class ScopeControl:
         ``"applied"``: the scope keeps to it. ``"overruled"``: it has a pace of your own. ``"ignored"``.
         """
         span = None if seconds is None else nanos("crawl_delay", seconds)
-        engine = self._desk.engine
-        outcome: str = self._desk.change(self.name, lambda now, scope: engine.crawl_delay(now, scope, span))
+        engine = self._scheduler.engine
+        outcome: str = self._scheduler.change(
+            self.name, lambda now, scope: engine.crawl_delay(now, scope, span)
+        )
         return outcome
 
     def pause(self) -> None:
         """Sends no request until ``resume``."""
-        self._desk.change(self.name, self._desk.engine.pause)
+        self._scheduler.change(self.name, self._scheduler.engine.pause)
 
     def resume(self) -> None:
         """Ends a pause."""
-        self._desk.change(self.name, self._desk.engine.resume)
+        self._scheduler.change(self.name, self._scheduler.engine.resume)
 
     def reset(self) -> None:
         """Forgets what was learned and lifts the hold. What is spent of quotas and budgets stays spent.
         Settings and what is in flight stay."""
-        self._desk.change(self.name, self._desk.engine.reset)
+        self._scheduler.change(self.name, self._scheduler.engine.reset)
 
     def __repr__(self) -> str:
         return f"<scope {self.name!r}>"

@@ -11,7 +11,7 @@ from .errors import ClosedError
 
 
 class Draining:
-    """What a desk knows of its end."""
+    """What a scheduler knows of its end."""
 
     closed: ClosedError | None = None
     takes_no_more = False

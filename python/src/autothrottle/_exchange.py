@@ -18,11 +18,11 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from ._clock import NANOS, Clock, nanos
-from ._desk import Desk
 from ._hooks import RobotsRules, ScopeRequest, ask, checked_backoffs, hints_of, span_of
 from ._outcome import NOTHING, Outcome, answer_in, failure_of
 from ._permit import Begun, Permit, Wait, Waiting
 from ._requests import RequestOptions, Settings, seconds_of, wait_of
+from ._scheduler import Scheduler
 from .errors import BodyNotReplayableError, DisallowedError, RetryAfterTooLongError
 
 R = TypeVar("R")
@@ -36,7 +36,7 @@ _next_hop: ContextVar[tuple[str, int] | None] = ContextVar("autothrottle_next_ho
 class Core(Protocol):
     """What an exchange needs of a throttle."""
 
-    _desk: Any
+    _scheduler: Any
     _settings: Settings
     _clock: Clock
     _is_plain: bool
@@ -82,14 +82,14 @@ async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Excha
     if not asks_robots:
         # The file is part of the request that asks for it.
         wait = wait._replace(is_taken=True)
-    with core._desk.job(wait) as taken:
+    with core._scheduler.job(wait) as taken:
         return await _exchange(core, call, asks_robots, taken)
 
 
 async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) -> Exchanged[R]:
     if core._robots is not None and asks_robots:
         await core._robots.admit(core, call)
-    settings, desk = core._settings, core._desk
+    settings, scheduler = core._settings, core._scheduler
     options, request = call.options, call.request
     start = core._clock.now()
     limit = seconds_of("request_timeout", options.get("request_timeout"))
@@ -110,7 +110,9 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 outcome.scopes = await _asked_about_error(core, error, request, permit)
                 if left == 0:
                     raise
-                verdict = _end(desk, permit, outcome, _wait_again(core, options, start), call.is_replayable())
+                verdict = _end(
+                    scheduler, permit, outcome, _wait_again(core, options, start), call.is_replayable()
+                )
                 if verdict == "again":
                     raise BodyNotReplayableError() from error
                 if not isinstance(verdict, Waiting):
@@ -122,13 +124,15 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 is_called_bad = outcome.backoff is True or outcome.scopes is not None
                 if left == 0 or (status < 400 and not is_called_bad):
                     return _answered(core, call, response, permit, outcome)
-                verdict = _end(desk, permit, outcome, _wait_again(core, options, start), call.is_replayable())
+                verdict = _end(
+                    scheduler, permit, outcome, _wait_again(core, options, start), call.is_replayable()
+                )
                 if verdict == "over":
                     return Exchanged(response, None)
                 if verdict == "again":
                     raise BodyNotReplayableError()
                 if verdict == "too-long":
-                    asked = (desk.asked or 0) / NANOS
+                    asked = (scheduler.asked or 0) / NANOS
                     raise RetryAfterTooLongError(asked, settings.max_retry_after, response)
         except BaseException as error:
             permit.tell(outcome)
@@ -141,9 +145,9 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
         permit = await core._wait(verdict)
 
 
-def _end(desk: Desk, permit: Permit, outcome: Outcome, wait: Wait, is_replayable: bool) -> Any:
+def _end(scheduler: Scheduler, permit: Permit, outcome: Outcome, wait: Wait, is_replayable: bool) -> Any:
     permit.take()
-    return desk.end(permit, outcome, wait, is_replayable)
+    return scheduler.end(permit, outcome, wait, is_replayable)
 
 
 def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: Outcome) -> Exchanged[R]:
@@ -157,7 +161,7 @@ def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: O
 
         return Exchanged(response, release)
     permit.tell(outcome)
-    asked = core._desk.asked
+    asked = core._scheduler.asked
     if place is not None:
         _next_hop.set((place, asked or 0))
     return Exchanged(response, None)
@@ -259,7 +263,7 @@ async def _hook(
 ) -> Any:
     if hook is None:
         return None
-    with core._desk.nested.asking(permit):
+    with core._scheduler.nested.asking(permit):
         return await ask(name, request.url, lambda: hook(*args), core._is_plain)
 
 

@@ -72,7 +72,7 @@ again, since it cannot be repeated; or what its next attempt waits for."""
 
 
 class Giver(Protocol):
-    """The desk, as far as permits know it."""
+    """The scheduler, as far as permits know it."""
 
     clock: Clock
     engine: Engine
@@ -140,14 +140,14 @@ class Charge:
             raise TypeError(_UNEVEN)
         return checked_costs(dict.fromkeys(names, cost), names)
 
-    def adjust(self, desk: Giver, now: int, costs: Mapping[str, float]) -> None:
+    def adjust(self, scheduler: Giver, now: int, costs: Mapping[str, float]) -> None:
         """The engine takes or gives back the difference."""
         before = self._costs
         for name, cost in costs.items():
             charged = before[name]
             # A scope that the engine has forgotten owes no wait.
-            if cost != charged and desk.engine.find(name) is not None:
-                desk.engine.adjust(now, desk.handle(name), self.sent, charged, cost)
+            if cost != charged and scheduler.engine.find(name) is not None:
+                scheduler.engine.adjust(now, scheduler.handle(name), self.sent, charged, cost)
         self._corrected = {**before, **costs}
 
 
@@ -157,8 +157,8 @@ class Permit:
     """
 
     __slots__ = (
-        "_desk",
         "_is_settled",
+        "_scheduler",
         "_ticket",
         "again",
         "asked",
@@ -170,9 +170,9 @@ class Permit:
     )
 
     def __init__(
-        self, desk: Giver, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge
+        self, scheduler: Giver, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge
     ) -> None:
-        self._desk = desk
+        self._scheduler = scheduler
         self._ticket = ticket
         self.charge = charge  # What has been taken for it, and since when.
         self._is_settled = False
@@ -254,23 +254,23 @@ class Permit:
         taken, later requests wait for the rest; if it is less, the rest comes back. Raises ``TypeError`` or
         ``ValueError`` for what is no cost.
         """
-        self._desk.adjust(self, cost)
+        self._scheduler.adjust(self, cost)
 
     def end(self, outcome: Outcome) -> None:
         """Tells how it ended, once."""
         if self.take():
-            self.verdict = self._desk.end(self, outcome, self.again)
+            self.verdict = self._scheduler.end(self, outcome, self.again)
 
     def tell(self, outcome: Outcome) -> None:
         """The same while its function runs: another attempt would hold slots that the function waits for."""
         if self.take():
-            self.verdict = self._desk.end(self, outcome, self.again, False)
-            self.asked = self._desk.asked
+            self.verdict = self._scheduler.end(self, outcome, self.again, False)
+            self.asked = self._scheduler.asked
 
     def give(self, target: object) -> Permit:
         """The same permit for who sends its request; this one is settled."""
         self._is_settled = True
-        given = Permit(self._desk, self._ticket, self.scopes, target, self.charge)
+        given = Permit(self._scheduler, self._ticket, self.scopes, target, self.charge)
         given.again = self.again
         self.heir = given
         given.begun()
@@ -285,13 +285,13 @@ class Permit:
 
     def begun(self) -> None:
         """Its request is on its way only now."""
-        desk = self._desk
-        now = desk.clock.now()
+        scheduler = self._scheduler
+        now = scheduler.clock.now()
         if now - self.charge.sent < LATE:
             return
-        with desk.lock:
-            if not self._is_settled and is_told(desk.engine):
-                desk.engine.left(now, self._ticket)
+        with scheduler.lock:
+            if not self._is_settled and is_told(scheduler.engine):
+                scheduler.engine.left(now, self._ticket)
                 self.charge.sent = now
 
     def end_block(self, error: BaseException | None) -> None:
@@ -299,7 +299,7 @@ class Permit:
         self.end(NOTHING if error is None else outcome_of_error(error))
 
     def __enter__(self) -> Self:
-        self._desk.by_hand.discard(self._ticket)
+        self._scheduler.by_hand.discard(self._ticket)
         enter_block(self)
         return self
 
@@ -310,7 +310,7 @@ class Permit:
     def __del__(self) -> None:
         if not self._is_settled:
             self._is_settled = True
-            self._desk.lose(self._ticket, self.scopes)
+            self._scheduler.lose(self._ticket, self.scopes)
 
     def __repr__(self) -> str:
         state = "settled" if self._is_settled else "open"
@@ -348,7 +348,7 @@ def exit_block(permit: Permit) -> None:
 def given_by_hand(permit: Permit) -> Permit:
     """A permit that is in no block."""
     if not permit.is_settled:
-        permit._desk.by_hand.add(permit._ticket)
+        permit._scheduler.by_hand.add(permit._ticket)
     return permit
 
 
@@ -356,18 +356,18 @@ def _all(around: Permit | tuple[Permit, ...]) -> tuple[Permit, ...]:
     return around if isinstance(around, tuple) else (around,)
 
 
-def permits_around(desk: Giver) -> list[Permit]:
+def permits_around(scheduler: Giver) -> list[Permit]:
     """Those of this throttle that hold slots around what runs now."""
     around = _around.get()
     if not around:
         return []
-    return [each for each in _all(around) if each._desk is desk and not each.is_settled]
+    return [each for each in _all(around) if each._scheduler is scheduler and not each.is_settled]
 
 
-def is_inside(desk: object) -> bool:
+def is_inside(scheduler: object) -> bool:
     """Whether what runs now is a function or a block that a permit of this throttle was for."""
     around = _around.get()
-    return bool(around) and any(each._desk is desk for each in _all(around))
+    return bool(around) and any(each._scheduler is scheduler for each in _all(around))
 
 
 LATE = 500_000

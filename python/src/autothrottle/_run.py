@@ -50,7 +50,7 @@ async def run(
     limit: float | None = None,
 ) -> Any:
     """Calls with a permit, and settles with what that gives or raises."""
-    with core._desk.job(wait) as taken:
+    with core._scheduler.job(wait) as taken:
         return await _run(core, target, call, scopes, taken, retry, limit)
 
 
@@ -79,7 +79,7 @@ async def _run(
             permit = permit.heir or permit
             verdict = permit.verdict
             if not isinstance(error, Exception) and isinstance(verdict, Waiting):
-                core._desk.give_up(verdict, error)
+                core._scheduler.give_up(verdict, error)
             if not isinstance(error, Exception) or verdict in (None, "over", "too-long"):
                 raise
         else:
@@ -91,7 +91,7 @@ async def _run(
             permit = permit.heir or permit
             verdict = permit.verdict
             if verdict == "too-long" and left > 0:
-                asked = permit.asked or core._desk.asked or 0
+                asked = permit.asked or core._scheduler.asked or 0
                 raise RetryAfterTooLongError(asked / NANOS, core._settings.max_retry_after, result)
             if verdict in (None, "over", "too-long"):
                 return result
@@ -188,7 +188,7 @@ def _tell_of_retry(core: Runner, permit: Permit, outcome: Outcome, retry: object
     """The throttle's own ``retry`` reaches what transports send, and not this."""
     if retry is None and core._settings.retries and not permit.is_settled and outcome.is_refusal:
         what = "retry of the throttle is for requests of transports"
-        core._desk.warn("no-effect", f"{what}: run, wrap and map take retry=True", key="retry")
+        core._scheduler.warn("no-effect", f"{what}: run, wrap and map take retry=True", key="retry")
 
 
 def check_items(items: object) -> None:

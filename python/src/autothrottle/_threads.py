@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overl
 
 from ._base import BaseThrottle, refuse
 from ._clock import NANOS, SystemClock
-from ._desk import Desk
 from ._exchange import run_now
 from ._permit import Charge, Permit, Waiting, given_by_hand
 from ._requests import target_of, wait_of
 from ._run import RunRetry, check_function, given, run
+from ._scheduler import Scheduler
 from ._scopes import Scopes
 from ._watch import abandon
 from .errors import ConfigError, Problem
@@ -40,7 +40,7 @@ from .errors import ConfigError, Problem
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ._shared.transport import Scheduler
+    from ._shared.transport import EventLoop
     from .options import Seconds, ThrottleOptions
 
 __all__ = ["ThreadThrottle"]
@@ -67,8 +67,8 @@ class _ThreadWaiting(Waiting):
         self.condition.notify_all()
 
 
-class ThreadDesk(Desk):
-    """The desk of any number of threads."""
+class ThreadScheduler(Scheduler):
+    """The scheduler of any number of threads."""
 
     lock: Any
 
@@ -93,10 +93,10 @@ class ThreadDesk(Desk):
         abandon(self)
         super().forked()
 
-    def new_scheduler(self) -> Scheduler:
-        from ._shared.transport import ThreadScheduler
+    def new_event_loop(self) -> EventLoop:
+        from ._shared.transport import ThreadLoop
 
-        return ThreadScheduler(self.clock, self.lock)
+        return ThreadLoop(self.clock, self.lock)
 
     def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge) -> Waiting:
         waiting = _ThreadWaiting(ticket, scopes, target, charge)
@@ -201,9 +201,9 @@ class ThreadThrottle(BaseThrottle):
     ``request_timeout``: a thread cannot be stopped from outside, so set the client's own timeout.
     """
 
-    _Desk = ThreadDesk
+    _Scheduler = ThreadScheduler
     _is_plain = True
-    _desk: ThreadDesk
+    _scheduler: ThreadScheduler
 
     def _new_lock(self) -> AbstractAsyncContextManager[Any]:
         return _PlainLock()
@@ -280,14 +280,14 @@ class ThreadThrottle(BaseThrottle):
 
     def idle(self) -> None:
         """Blocks until no request waits or is in flight."""
-        self._desk.wait_idle()
+        self._scheduler.wait_idle()
 
     def drain(self) -> None:
         """Takes in no more: each new request is a ``ClosedError``. Blocks until all that was taken in is
         over, with its retries, redirects and functions; then the throttle is closed. ``close`` ends it early.
         """
-        self._desk.takes_no_more = True
-        self._desk.wait_over()
+        self._scheduler.takes_no_more = True
+        self._scheduler.wait_over()
         self.__exit__()
 
     def __enter__(self) -> Self:
@@ -296,7 +296,7 @@ class ThreadThrottle(BaseThrottle):
     def __exit__(self, *error: object) -> None:
         self.close()
         self.idle()
-        leaving = self._desk.leave()
+        leaving = self._scheduler.leave()
         if leaving is not None:
             leaving.join(LEAVE_S)
 
@@ -304,9 +304,9 @@ class ThreadThrottle(BaseThrottle):
 
     async def _wait(self, waiting: Waiting) -> Permit:
         try:
-            self._desk.wait(cast("_ThreadWaiting", waiting))
+            self._scheduler.wait(cast("_ThreadWaiting", waiting))
         except BaseException as error:
-            self._desk.give_up(waiting, error)
+            self._scheduler.give_up(waiting, error)
             raise
         return waiting.take()
 

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, ca
 
 from ._base import BaseThrottle
 from ._clock import NANOS, Timer
-from ._desk import Desk
 from ._permit import Begun, Permit, Wait, Waiting, enter_block, exit_block, given_by_hand
 from ._requests import seconds_of, target_of, wait_of
 from ._run import RunRetry, check_function, check_items, given, map_items, run
+from ._scheduler import Scheduler
 from ._scopes import Scopes
 from .errors import ClosedError, ThrottleTimeoutError
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._permit import Charge
-    from ._shared.transport import Scheduler
+    from ._shared.transport import EventLoop
     from .options import Seconds, ThrottleOptions
 
 P = ParamSpec("P")
@@ -61,8 +61,8 @@ class _TaskWaiting(Waiting):
             future.set_result(None)
 
 
-class _TaskDesk(Desk):
-    """The desk of one loop."""
+class _TaskScheduler(Scheduler):
+    """The scheduler of one loop."""
 
     loop: asyncio.AbstractEventLoop | None = None
     _timer: Timer | None = None
@@ -90,10 +90,10 @@ class _TaskDesk(Desk):
         self._timer = self._timer_at = self._idle = None
         self._is_asked_soon = False
 
-    def new_scheduler(self) -> Scheduler:
-        from ._shared.transport import LoopScheduler
+    def new_event_loop(self) -> EventLoop:
+        from ._shared.transport import AsyncioLoop
 
-        return LoopScheduler(self.clock)
+        return AsyncioLoop(self.clock)
 
     def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge) -> Waiting:
         waiting = _TaskWaiting(ticket, scopes, target, charge)
@@ -227,8 +227,8 @@ class Throttle(BaseThrottle):
     Raises ``ConfigError`` with every problem of the options, ``SnapshotError`` with those of the snapshot.
     """
 
-    _Desk = _TaskDesk
-    _desk: _TaskDesk
+    _Scheduler = _TaskScheduler
+    _scheduler: _TaskScheduler
 
     def _new_lock(self) -> AbstractAsyncContextManager[Any]:
         return asyncio.Lock()
@@ -385,15 +385,15 @@ class Throttle(BaseThrottle):
 
     async def idle(self) -> None:
         """Waits until no request waits or is in flight."""
-        await self._desk.idle()
+        await self._scheduler.idle()
 
     async def drain(self) -> None:
         """Takes in no more: each new request is a ``ClosedError``. Returns when all that was taken in is
         over, with its retries, redirects and functions; then the throttle is closed, as by ``aclose``.
         ``close`` ends it early.
         """
-        self._desk.takes_no_more = True
-        await self._desk.over()
+        self._scheduler.takes_no_more = True
+        await self._scheduler.over()
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -402,7 +402,7 @@ class Throttle(BaseThrottle):
         """
         self.close()
         await self.idle()
-        leaving = self._desk.leave()
+        leaving = self._scheduler.leave()
         if leaving is not None:
             await leaving.wait()
 
@@ -415,9 +415,9 @@ class Throttle(BaseThrottle):
     # For transports.
 
     def _begin(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit | Waiting:
-        desk = self._desk
-        desk.bind()
-        return desk.request(self._scopes_of(target, scopes), target, wait)
+        scheduler = self._scheduler
+        scheduler.bind()
+        return scheduler.request(self._scopes_of(target, scopes), target, wait)
 
     async def _wait(self, waiting: Waiting) -> Permit:
         """The permit of one that waits."""
@@ -425,7 +425,7 @@ class Throttle(BaseThrottle):
             if waiting.permit is None and waiting.error is None:
                 await cast("_TaskWaiting", waiting).future
         except BaseException as error:
-            self._desk.give_up(waiting, error)
+            self._scheduler.give_up(waiting, error)
             raise
         permit, waiting.permit = waiting.permit or waiting.take(), None
         # Other tasks may have had their turns first.
@@ -433,7 +433,7 @@ class Throttle(BaseThrottle):
         return permit
 
     async def _entering(self, asked: Awaitable[T], max_wait: float | None) -> T:
-        desk = self._desk
+        scheduler = self._scheduler
         task = asyncio.ensure_future(asked)
         ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
@@ -441,10 +441,10 @@ class Throttle(BaseThrottle):
             if not ended.done():
                 ended.set_result(error)
 
-        desk.enders.add(end)
+        scheduler.enders.add(end)
         alarm = None
         if max_wait is not None:
-            alarm = desk.alarm(max_wait, lambda: end(ThrottleTimeoutError(max_wait)))
+            alarm = scheduler.alarm(max_wait, lambda: end(ThrottleTimeoutError(max_wait)))
         either: set[asyncio.Future[Any]] = {task, ended}
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -452,9 +452,9 @@ class Throttle(BaseThrottle):
                 return task.result()
             raise ClosedError() if isinstance(ended.result(), ClosedError) else ended.result()
         finally:
-            desk.enders.discard(end)
+            scheduler.enders.discard(end)
             if alarm is not None:
-                desk.cancel(alarm)
+                scheduler.cancel(alarm)
             task.cancel()
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
@@ -466,7 +466,7 @@ class Throttle(BaseThrottle):
             if not late.done():
                 late.set_result(None)
 
-        alarm = self._desk.alarm(limit, ring)
+        alarm = self._scheduler.alarm(limit, ring)
         either: set[asyncio.Future[Any]] = {task, late}
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -481,7 +481,7 @@ class Throttle(BaseThrottle):
                 await asyncio.wait({task})
             raise
         finally:
-            self._desk.cancel(alarm)
+            self._scheduler.cancel(alarm)
             late.cancel()
 
 

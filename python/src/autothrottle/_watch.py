@@ -1,4 +1,4 @@
-"""What a desk keeps an eye on beside who waits and who was sent, each in a class of its own:
+"""What a scheduler keeps an eye on beside who waits and who was sent, each in a class of its own:
 
 * ``Nested``: requests inside of a function of ``run``, ``map`` or ``wrap``, of a hook, or of a permit's
   block. The first one for the scopes of the permit is the request that the permit is for: it takes the
@@ -8,8 +8,9 @@
   waited for a minute for their slots, and where the program ends.
 * ``Unheard``: a throttle that sees no status of its servers: one warning, before they have to ban.
 * ``Tally``: how many requests a throttle sent, and throttles in a row that sent one each.
-* ``Budgets``: scopes whose answers name several budgets (GitHub's resources, Discord's buckets). The desk
-  names the routes of their requests to the engine, which knows by them from which budget each one spends.
+* ``Budgets``: scopes whose answers name several budgets (GitHub's resources, Discord's buckets). The
+  scheduler names the routes of their requests to the engine, which knows by them from which budget each one
+  spends.
 * ``Following``: the group where processes share a limit. Its messages come from a thread of its own.
 * ``survive``: a process that forks. The child gets a copy of each throttle, and of the threads the one that
   forked. So forking waits for the lock of each throttle.
@@ -35,12 +36,12 @@ from .errors import ClosedError, CostExceedsQuotaError, NestedError, QueueFullEr
 
 if TYPE_CHECKING:
     from ._shared.host import SharedHost
-    from ._shared.transport import Leaving, Scheduler
+    from ._shared.transport import EventLoop, Leaving
     from .redis import Shared
 
 
 class Watched(Giver, Protocol):
-    """The desk, as far as these know it."""
+    """The scheduler, as far as these know it."""
 
     alarms: Alarms
     closed: ClosedError | None
@@ -125,45 +126,47 @@ class Nested:
             if self._waits[permit] == 0:
                 del self._waits[permit]
         if self._alarm is not None and not self._waits:
-            waiting.outer[0]._desk.cancel(self._alarm)
+            waiting.outer[0]._scheduler.cancel(self._alarm)
             self._alarm = None
 
-    def free(self, desk: Watched) -> None:
+    def free(self, scheduler: Watched) -> None:
         """Time alone lets no request leave. If all in flight are functions that wait for requests inside of
         them, no other gives a slot back: theirs are.
         """
         held = [permit for permit in self._waits if not permit.is_settled]
-        if not held or len(held) != len(desk.in_flight):
+        if not held or len(held) != len(scheduler.in_flight):
             return
-        if not all(desk.is_for_slot(each) for each in desk.waiting.values() if each.outer):
+        if not all(scheduler.is_for_slot(each) for each in scheduler.waiting.values() if each.outer):
             return
         functions = [permit for permit in held if permit not in self.asked]
         # An answer counts when its hooks have spoken, so these keep their slot.
-        for each in [each for each in desk.waiting.values() if not self.asked.isdisjoint(each.outer)]:
-            desk.leave_in_vain(each, NestedError(each.target))
+        for each in [each for each in scheduler.waiting.values() if not self.asked.isdisjoint(each.outer)]:
+            scheduler.leave_in_vain(each, NestedError(each.target))
         if not functions:
             return
         scopes = ", ".join(sorted({name for permit in functions for name in permit.scopes}))
         what = (
             f"functions of run, map or wrap hold all slots that requests inside of them wait for ({scopes})"
         )
-        desk.warn("nested", f"{what}: their slots are given back; raise `concurrency` or `max_in_flight`")
+        scheduler.warn(
+            "nested", f"{what}: their slots are given back; raise `concurrency` or `max_in_flight`"
+        )
         for permit in functions:
             permit.end_block(None)
 
-    def watch(self, desk: Watched) -> None:
+    def watch(self, scheduler: Watched) -> None:
         """The same where other processes may give slots back: if no slot has moved for a while."""
         if self._alarm is not None or not self._waits:
             return
-        before = (self._moves, frozenset(desk.in_flight))
+        before = (self._moves, frozenset(scheduler.in_flight))
 
         def look() -> None:
             self._alarm = None
-            if before == (self._moves, frozenset(desk.in_flight)):
-                self.free(desk)
-            self.watch(desk)
+            if before == (self._moves, frozenset(scheduler.in_flight)):
+                self.free(scheduler)
+            self.watch(scheduler)
 
-        self._alarm = desk.alarm(LOOK, look)
+        self._alarm = scheduler.alarm(LOOK, look)
 
 
 PATIENCE = 60.0
@@ -174,26 +177,26 @@ _REMEDY = "use `with` or `async with`, `run`, or `permit.settle(response)`"
 class Unsettled:
     """The permits of one throttle that are in no ``with`` block."""
 
-    def __init__(self, desk: Watched) -> None:
-        self._desk = desk
+    def __init__(self, scheduler: Watched) -> None:
+        self._scheduler = scheduler
         self._alarm: Alarm | None = None
 
     def watch(self) -> None:
         """Requests wait, and time alone lets none leave."""
-        if self._alarm is not None or self._desk.is_quiet:
+        if self._alarm is not None or self._scheduler.is_quiet:
             return
-        before = frozenset(self._desk.by_hand)
+        before = frozenset(self._scheduler.by_hand)
 
         def look() -> None:
             self._alarm = None
-            desk, held = self._desk, before & self._desk.by_hand
-            if held and desk.waiting and desk.waits_for_slots:
-                names = {name for each in desk.waiting.values() for name in each.scopes}
+            scheduler, held = self._scheduler, before & self._scheduler.by_hand
+            if held and scheduler.waiting and scheduler.waits_for_slots:
+                names = {name for each in scheduler.waiting.values() for name in each.scopes}
                 scopes = ", ".join(sorted(names)[:3])
                 what = f"requests to {scopes} have waited for a minute, and {_never(len(held))} meanwhile"
-                desk.warn("unsettled", f"{what}: {_REMEDY}")
+                scheduler.warn("unsettled", f"{what}: {_REMEDY}")
 
-        self._alarm = self._desk.alarm(PATIENCE, look)
+        self._alarm = self._scheduler.alarm(PATIENCE, look)
 
 
 def _never(many: int) -> str:
@@ -282,8 +285,8 @@ ROW = Row()
 class Budgets:
     """The scopes of one throttle that have several budgets, and since when."""
 
-    def __init__(self, desk: Watched) -> None:
-        self._desk = desk
+    def __init__(self, scheduler: Watched) -> None:
+        self._scheduler = scheduler
         self._since: dict[str, int] = {}
         self.are_there = False
         """Whether any scope has some."""
@@ -296,10 +299,10 @@ class Budgets:
         """Answers of a scope name several budgets: what waits goes to that of its route."""
         if len(self._since) >= _MOST_SCOPES:
             self._since.clear()
-        now = self._desk.clock.now()
+        now = self._scheduler.clock.now()
         self._since[scope] = now
         self.are_there = True
-        for waiting in list(self._desk.waiting.values()):
+        for waiting in list(self._scheduler.waiting.values()):
             if waiting.scopes == (scope,):
                 self.route(now, waiting.ticket, waiting.target)
 
@@ -317,60 +320,60 @@ class Budgets:
         url = target if isinstance(target, str) else getattr(target, "url", None)
         if url is not None:
             method = getattr(target, "method", None)
-            self._desk.engine.route(now, ticket, method if isinstance(method, str) else "GET", str(url))
+            self._scheduler.engine.route(now, ticket, method if isinstance(method, str) else "GET", str(url))
 
 
 class Following:
-    """Between a desk and its group."""
+    """Between a scheduler and its group."""
 
-    def __init__(self, desk: Watched, scheduler: Scheduler) -> None:
-        self._desk = desk
+    def __init__(self, scheduler: Watched, event_loop: EventLoop) -> None:
         self._scheduler = scheduler
+        self._event_loop = event_loop
         self._host: SharedHost | None = None
         self._leaving: Leaving | None = None
 
     def open(self, shared: Shared, options: Mapping[str, Any]) -> SharedHost:
         """Who stands in for the engine."""
-        self._host = shared.open_host(options, self._scheduler)
+        self._host = shared.open_host(options, self._event_loop)
         self._host.listen(self)
         return self._host
 
     def changed(self) -> None:
         """There may be a grant for a request, or news to tell."""
-        desk = self._desk
-        with desk.lock:
-            desk.notices.heard()
-            if desk.waiting:
-                desk.drain()
+        scheduler = self._scheduler
+        with scheduler.lock:
+            scheduler.notices.heard()
+            if scheduler.waiting:
+                scheduler.drain()
 
     def refuse(self, ticket: int, error: BaseException) -> None:
         """The process that decides does not take it."""
-        desk = self._desk
-        with desk.lock:
-            waiting = desk.waiting.get(ticket)
+        scheduler = self._scheduler
+        with scheduler.lock:
+            waiting = scheduler.waiting.get(ticket)
             if waiting is not None:
-                desk.forget(waiting)
-                desk.fail(waiting, typed_refusal(error))
-                desk.rest()
+                scheduler.forget(waiting)
+                scheduler.fail(waiting, typed_refusal(error))
+                scheduler.rest()
 
     def shared_warning(self, code: str, message: str) -> None:
         """Something about the group."""
-        self._desk.warn(code, message)
+        self._scheduler.warn(code, message)
 
     def moved(self) -> None:
         """Another decides, others are in the group, or the way to them is another."""
-        desk = self._desk
-        with desk.lock:
-            stats = Stats.of(desk.engine.stats(desk.clock.now()))
+        scheduler = self._scheduler
+        with scheduler.lock:
+            stats = Stats.of(scheduler.engine.stats(scheduler.clock.now()))
         if stats.shared is not None:
-            desk.events.tell(SharedEvent("shared", stats.shared))
+            scheduler.events.tell(SharedEvent("shared", stats.shared))
 
     def leave(self) -> Leaving | None:
         """Leaves the group; gives what is still to be said there."""
-        with self._desk.lock:
+        with self._scheduler.lock:
             if self._host is not None and self._leaving is None:
                 self._leaving = self._host.leave()
-                self._scheduler.close()
+                self._event_loop.close()
             return self._leaving
 
 
@@ -386,15 +389,15 @@ def typed_refusal(error: BaseException) -> BaseException:
 _MOST_S = 1.0
 """So long a fork waits for a throttle, in seconds."""
 
-_desks: WeakSet[Watched] = WeakSet()
+_schedulers: WeakSet[Watched] = WeakSet()
 _locked: list[Any] = []
 _is_registered = False
 
 
-def survive(desk: Watched) -> None:
+def survive(scheduler: Watched) -> None:
     """Lets this one work in processes that are forked from here on, and speak when the program ends."""
     global _is_registered
-    _desks.add(desk)
+    _schedulers.add(scheduler)
     if not _is_registered:
         _is_registered = True
         atexit.register(_at_exit)
@@ -403,15 +406,17 @@ def survive(desk: Watched) -> None:
 
 
 def _at_exit() -> None:
-    for desk in tuple(_desks):
-        desk.tell_unmet()
-        many = len(desk.by_hand & desk.in_flight) + len(desk.lost)
-        if many and desk.closed is None:
-            desk.warn("permit-lost", f"the program ends, and {_never(many)}: {_REMEDY}", key="at exit")
+    for scheduler in tuple(_schedulers):
+        scheduler.tell_unmet()
+        many = len(scheduler.by_hand & scheduler.in_flight) + len(scheduler.lost)
+        if many and scheduler.closed is None:
+            scheduler.warn("permit-lost", f"the program ends, and {_never(many)}: {_REMEDY}", key="at exit")
 
 
 def _before() -> None:
-    locks: list[Any] = [desk.lock for desk in tuple(_desks) if hasattr(desk.lock, "acquire")]
+    locks: list[Any] = [
+        scheduler.lock for scheduler in tuple(_schedulers) if hasattr(scheduler.lock, "acquire")
+    ]
     _locked[:] = [lock for lock in locks if lock.acquire(timeout=_MOST_S)]
 
 
@@ -422,21 +427,21 @@ def _in_parent() -> None:
 
 def _in_child() -> None:
     _locked.clear()
-    for desk in tuple(_desks):
-        desk.forked()
+    for scheduler in tuple(_schedulers):
+        scheduler.forked()
 
 
-def abandon(desk: Watched) -> None:
+def abandon(scheduler: Watched) -> None:
     """Ends what waits and what was sent: a fork left those behind who did."""
-    now = desk.clock.now()
-    waiting, sent = tuple(desk.waiting), tuple(desk.in_flight)
-    desk.waiting.clear()
-    desk.in_flight.clear()
-    desk.by_hand.clear()
-    desk.lost.clear()
-    desk.alarms = Alarms()
-    desk.is_draining = False
+    now = scheduler.clock.now()
+    waiting, sent = tuple(scheduler.waiting), tuple(scheduler.in_flight)
+    scheduler.waiting.clear()
+    scheduler.in_flight.clear()
+    scheduler.by_hand.clear()
+    scheduler.lost.clear()
+    scheduler.alarms = Alarms()
+    scheduler.is_draining = False
     for ticket in waiting:
-        desk.engine.cancel(now, ticket)
+        scheduler.engine.cancel(now, ticket)
     for ticket in sent:
-        desk.engine.settle(now, ticket)
+        scheduler.engine.settle(now, ticket)

@@ -159,7 +159,7 @@ def _chosen(client: Any, url: httpx.URL, transport: Any) -> None:
         got = "a proxy beside a throttled transport: each request would leave past the throttle"
         raise ConfigError([Problem("proxy", remedy, got)])
     past = f"requests to {url.scheme}://{url.host} leave through a proxy that httpx mounts past the throttle"
-    own._throttle._desk.warn("bypassed", f"{past}: use {remedy}")
+    own._throttle._scheduler.warn("bypassed", f"{past}: use {remedy}")
 
 
 def _is_replayable(request: httpx.Request) -> bool:

@@ -82,7 +82,7 @@ def instrument(
     if not isinstance(throttle, (Throttle, ThreadThrottle)):
         raise TypeError(f"instrument wants a throttle; got {throttle!r:.60}")
     told = _Telling(throttle, meter, tracer, dict(attributes or {}))
-    events = throttle._desk.events
+    events = throttle._scheduler.events
     events.waits.append(told.waits)
     events.ends.append(told.ended)
     throttle.on("cancel", told.cancelled)
@@ -138,11 +138,11 @@ class _Telling:
 
     def waits(self, request: Waiting) -> None:
         """A request begins to wait, the first time or again."""
-        desk = self._throttle._desk
+        scheduler = self._throttle._scheduler
         told = self._of(request.scopes[0], {"autothrottle.reason": "unknown"})
-        waiting = _Waiting(desk.clock.now() / NANOS, context.get_current(), told, time.time_ns())
+        waiting = _Waiting(scheduler.clock.now() / NANOS, context.get_current(), told, time.time_ns())
         if not self._waiting:
-            desk.events.send.append(self.sent)
+            scheduler.events.send.append(self.sent)
         self._waiting[request.charge.id] = waiting
         for scope in request.scopes:
             reason = self._throttle.scope(scope).stats.reason

@@ -26,7 +26,7 @@ from ._convert import described
 from ._shared.courier import Courier, LoopCourier, ThreadCourier, is_cluster
 from ._shared.host import SharedHost
 from ._shared.redis_transport import RedisTransport
-from ._shared.transport import Offline, Scheduler
+from ._shared.transport import EventLoop, Offline
 from .errors import ConfigError, Problem, SharedError
 
 if TYPE_CHECKING:
@@ -59,20 +59,20 @@ class Shared:
         self._members = members
         self._owns_client = owns_client
 
-    def open_host(self, options: Mapping[str, Any], scheduler: Scheduler) -> SharedHost:
-        """What stands in for an engine at a desk. Sends no message yet."""
-        if self._is_async and not scheduler.is_loop:
+    def open_host(self, options: Mapping[str, Any], event_loop: EventLoop) -> SharedHost:
+        """What stands in for an engine at a scheduler. Sends no message yet."""
+        if self._is_async and not event_loop.is_loop:
             want = "a client that blocks: redis.Redis"
             raise ConfigError([Problem("shared.client", want, described(self._client))])
         courier: Courier
         if self._is_async:
             courier = LoopCourier(self._client)
         else:
-            courier = ThreadCourier(self._client, scheduler, owns_client=self._owns_client)
-        transport = RedisTransport(courier, scheduler, self._name, is_cluster=is_cluster(self._client))
+            courier = ThreadCourier(self._client, event_loop, owns_client=self._owns_client)
+        transport = RedisTransport(courier, event_loop, self._name, is_cluster=is_cluster(self._client))
         random = secrets.SystemRandom().random
         return SharedHost(
-            transport, scheduler, options, offline=self._offline, members=self._members, random=random
+            transport, event_loop, options, offline=self._offline, members=self._members, random=random
         )
 
     def __repr__(self) -> str:

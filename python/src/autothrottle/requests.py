@@ -51,7 +51,7 @@ class ThrottleAdapter(HTTPAdapter):
         super().__init__(**options)
         if self.max_retries.total:
             past = "max_retries of ThrottleAdapter sends again past the throttle"
-            throttle._desk.warn(
+            throttle._scheduler.warn(
                 "bypassed", f'{past}: use ThreadThrottle(retry={{"limit": …}})', key="max_retries"
             )
 
@@ -120,7 +120,7 @@ def _chosen(session: requests.Session, url: str, adapter: Any) -> None:
         if isinstance(mounted, ThrottleAdapter):
             other = "http://" if prefix == "https://" else "https://"
             past = f"{url} leaves past the throttle, which is mounted for {prefix} alone"
-            mounted._throttle._desk.warn("bypassed", f'{past}: session.mount("{other}", adapter), too')
+            mounted._throttle._scheduler.warn("bypassed", f'{past}: session.mount("{other}", adapter), too')
 
 
 def _position(request: requests.PreparedRequest) -> object:

@@ -114,7 +114,7 @@ class Process:
         )
         self.host.listen(self)
 
-    # A scheduler.
+    # A event_loop.
 
     def now(self) -> float:
         return self.world.now + self.origin
@@ -136,7 +136,7 @@ class Process:
     def close(self) -> None:
         pass
 
-    # A desk.
+    # A scheduler.
 
     def changed(self) -> None:
         if self._timer is not None:

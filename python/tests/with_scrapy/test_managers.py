@@ -79,8 +79,8 @@ async def test_endpoints() -> None:
 
 
 def steps(bench: Bench) -> dict[str, int]:
-    desk: Any = bench.downloader._desk
-    stats = desk.engine.stats(bench.clock.now())
+    permits: Any = bench.downloader._permits
+    stats = permits.engine.stats(bench.clock.now())
     return {name: scope.backoff_step for name, scope in stats.scopes.items()}
 
 
@@ -178,8 +178,8 @@ async def test_what_a_manager_throws_fails_its_request_alone(path: str, message:
     with pytest.raises(ManagerError, match=message):
         fetched.result()
     assert not bench.downloader.active
-    desk: Any = bench.downloader._desk
-    assert (desk.flying, desk.waiting, desk.engine.stats(bench.clock.now()).in_flight) == (0, 0, 0)
+    permits: Any = bench.downloader._permits
+    assert (permits.flying, permits.waiting, permits.engine.stats(bench.clock.now()).in_flight) == (0, 0, 0)
 
 
 @virtual

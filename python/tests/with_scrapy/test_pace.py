@@ -364,7 +364,7 @@ async def test_what_waits_for_its_host_leaves_room_for_other_hosts() -> None:
     scheduler = Scheduler(bench)
     scheduler.push(*(f"a.example/{index}" for index in range(6)))
     await settle()
-    assert (len(bench.server.sent), bench.downloader._desk.waiting) == (1, 2)  # type: ignore[union-attr]
+    assert (len(bench.server.sent), bench.downloader._permits.waiting) == (1, 2)  # type: ignore[union-attr]
     assert bench.downloader.needs_backout(), "of a.example there is enough, and of no other host is any"
     assert scheduler.empty == 0, "the scheduler is not empty, and no signal says so"
     scheduler.push("b.example/")

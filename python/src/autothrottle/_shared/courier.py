@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from .._clock import Timer
-from .transport import Done, Leaving, Scheduler
+from .transport import Done, EventLoop, Leaving
 
 _AGAIN_S = 0.2
 """So long after it broke a connection is made anew."""
@@ -128,9 +128,9 @@ def _safely(call: Callable[..., object], *arguments: Any) -> None:
 class ThreadCourier:
     """A :class:`Courier` with a client that blocks: one thread sends, and one for each connection hears."""
 
-    def __init__(self, client: Any, scheduler: Scheduler, *, owns_client: bool = False) -> None:
+    def __init__(self, client: Any, event_loop: EventLoop, *, owns_client: bool = False) -> None:
         self._client = client
-        self._scheduler = scheduler
+        self._event_loop = event_loop
         self._owns_client = owns_client
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._sender = self._made()
@@ -154,7 +154,7 @@ class ThreadCourier:
         self._jobs.put((command, answer))
 
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
-        return _ThreadEars(self._client, self._scheduler, channels, heard, ready)
+        return _ThreadEars(self._client, self._event_loop, channels, heard, ready)
 
     def close(self) -> Leaving:
         self._jobs.put(None)
@@ -170,7 +170,7 @@ class ThreadCourier:
             # What came too late is asked anew by its caller.
             jobs = [job for job in batch if job is not None and not job[1].is_over]
             if jobs:
-                self._scheduler.post(_delivery(jobs, self._carry(jobs)))
+                self._event_loop.post(_delivery(jobs, self._carry(jobs)))
         if self._owns_client and waiting is self._jobs:
             with contextlib.suppress(Exception):
                 self._client.close()
@@ -190,13 +190,13 @@ class _ThreadEars:
     def __init__(
         self,
         client: Any,
-        scheduler: Scheduler,
+        event_loop: EventLoop,
         channels: Sequence[str],
         heard: Callable[[bytes], None],
         ready: Once,
     ) -> None:
         self._client = client
-        self._scheduler = scheduler
+        self._event_loop = event_loop
         self._channels = channels
         self._heard = heard
         self._ready = ready
@@ -235,7 +235,7 @@ class _ThreadEars:
 
     def _post(self, call: Callable[..., object], *arguments: Any) -> None:
         if not self._is_closed:
-            self._scheduler.post(lambda: call(*arguments))
+            self._event_loop.post(lambda: call(*arguments))
 
 
 class _ThreadLeaving:

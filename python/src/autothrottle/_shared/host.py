@@ -23,7 +23,7 @@ from ..errors import (
     ScopeDownError,
     SharedError,
 )
-from .transport import Lease, Leaving, Offline, Peer, Scheduler, Transport
+from .transport import EventLoop, Lease, Leaving, Offline, Peer, Transport
 
 _NS = 1_000_000
 _LEVELS = {"nothing": 0, "changes": 1, "answers": 2}
@@ -46,12 +46,12 @@ class Listener(Protocol):
 
 
 class SharedHost:
-    """Stands in for an :class:`Engine` at a desk. Instants and spans are its: whole nanoseconds."""
+    """Stands in for an :class:`Engine` at a scheduler. Instants and spans are its: whole nanoseconds."""
 
     def __init__(
         self,
         transport: Transport,
-        scheduler: Scheduler,
+        event_loop: EventLoop,
         options: Mapping[str, Any],
         *,
         offline: Offline | None,
@@ -60,7 +60,7 @@ class SharedHost:
         id: str | None = None,  # noqa: A002
     ) -> None:
         self._transport = transport
-        self._scheduler = scheduler
+        self._event_loop = event_loop
         self._options = options
         self._offline = offline
         self._members = members
@@ -286,15 +286,15 @@ class SharedHost:
     # What the machine wants done.
 
     def _now(self) -> int:
-        return max(0, round(self._scheduler.now() * _NS))
+        return max(0, round(self._event_loop.now() * _NS))
 
     def _soon(self) -> None:
         """Carries at the end of this turn. Before the loop runs, the first request takes it along."""
-        if self._is_turning or self._is_closed or not self._scheduler.is_running:
+        if self._is_turning or self._is_closed or not self._event_loop.is_running:
             return
         self._open()
         self._is_turning = True
-        self._scheduler.after_turn(self._turn)
+        self._event_loop.after_turn(self._turn)
 
     def _turn(self) -> None:
         self._is_turning = False
@@ -371,7 +371,7 @@ class SharedHost:
         if self._is_open:
             return
         self._is_open = True
-        self._scheduler.open()
+        self._event_loop.open()
         self._transport.open(
             Peer(
                 self.id,
@@ -401,7 +401,7 @@ class SharedHost:
         at = self._machine.wake_at
         if at is None or not self._is_open or self._is_closed:
             return
-        self._timer = self._scheduler.call_later(max(0, at - self._now()) / _NS, self._wake)
+        self._timer = self._event_loop.call_later(max(0, at - self._now()) / _NS, self._wake)
 
     def _wake(self) -> None:
         self._timer = None

@@ -20,7 +20,7 @@ from typing import Any
 from .._native import COMPETE, RELEASE, RENEW, SEND, TELL, is_for_good
 from ..errors import ConfigError, Problem
 from .courier import Courier, Ears, Once
-from .transport import Done, Lease, Leaving, Peer, Scheduler
+from .transport import Done, EventLoop, Lease, Leaving, Peer
 
 LEASE_MS = 1500.0
 
@@ -31,10 +31,10 @@ class RedisTransport:
     lease_ms = LEASE_MS
 
     def __init__(
-        self, courier: Courier, scheduler: Scheduler, name: str, *, is_cluster: bool = False
+        self, courier: Courier, event_loop: EventLoop, name: str, *, is_cluster: bool = False
     ) -> None:
         self._courier = courier
-        self._scheduler = scheduler
+        self._event_loop = event_loop
         # The braces keep the keys in one slot of a cluster.
         self._prefix = f"autothrottle:{{{name}}}:"
         keys = ("lease", "epoch", "snapshot", *(("plain",) if is_cluster else ()))
@@ -195,7 +195,7 @@ class RedisTransport:
         self._said += (channel, frame)
         if self._said_under is None:
             self._said_under = epoch
-            self._scheduler.after_turn(self._flush)
+            self._event_loop.after_turn(self._flush)
 
     def _flush(self) -> None:
         epoch, self._said_under = self._said_under, None
@@ -242,7 +242,7 @@ class RedisTransport:
 
         answer = Once(answered)
         late = f"Redis has not answered within {LEASE_MS:.0f} ms"
-        answer.timer = self._scheduler.call_later(LEASE_MS, lambda: answer(None, TimeoutError(late)))
+        answer.timer = self._event_loop.call_later(LEASE_MS, lambda: answer(None, TimeoutError(late)))
         return answer
 
 

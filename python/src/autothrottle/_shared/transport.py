@@ -4,7 +4,7 @@ A transport moves bytes and elects. It may lose, double, delay and reorder what 
 It gives each epoch to one process. What a leader says to all and to the leader comes back to it: so it knows
 whether it hears.
 
-Answers come by a call, never from another thread: there is no loop of one kind here. What a scheduler is to
+Answers come by a call, never from another thread: there is no loop of one kind here. What a event_loop is to
 tasks and to threads stands at the end.
 """
 
@@ -32,7 +32,7 @@ _MS = 1e6
 _logger = logging.getLogger("autothrottle")
 
 
-class Scheduler(Protocol):
+class EventLoop(Protocol):
     """When things happen: in one loop, or under one lock. Milliseconds throughout."""
 
     is_loop: bool
@@ -141,8 +141,8 @@ class Transport(Protocol):
         """Ends, when all was said. No message is taken afterwards."""
 
 
-class LoopScheduler:
-    """A :class:`Scheduler` of a loop of asyncio: the one in which the first request comes. What a thread says
+class AsyncioLoop:
+    """A :class:`EventLoop` of a loop of asyncio: the one in which the first request comes. What a thread says
     to a loop that is closed is dropped.
     """
 
@@ -182,11 +182,11 @@ class LoopScheduler:
         self._loop = asyncio.get_running_loop()
 
     def close(self) -> None:
-        """See :class:`Scheduler`."""
+        """See :class:`EventLoop`."""
 
 
-class ThreadScheduler:
-    """A :class:`Scheduler` that is a thread and calls under the lock of a throttle: a lease has to be made
+class ThreadLoop:
+    """A :class:`EventLoop` that is a thread and calls under the lock of a throttle: a lease has to be made
     longer while no thread waits. It keeps no program alive.
     """
 

@@ -141,7 +141,7 @@ class OwnScope:
     """A scope that the product configures by itself. Callers hold the throttle's lock."""
 
     def __init__(self, throttle: BaseThrottle, name: str) -> None:
-        self._desk, self._name = throttle._desk, name
+        self._scheduler, self._name = throttle._scheduler, name
         self._settings: dict[str, Any] = {}
         self._handle: int | None = None
 
@@ -151,8 +151,8 @@ class OwnScope:
         if "rate" in changed:
             # The engine sets a delay aside for a rate that comes later, and takes no two at once.
             self._settings.pop("delay", None)
-        self._desk.configure(self._name, changed if self._is_kept() else self._settings, is_ours=True)
-        self._handle = self._desk.handle(self._name)
+        self._scheduler.configure(self._name, changed if self._is_kept() else self._settings, is_ours=True)
+        self._handle = self._scheduler.handle(self._name)
 
     def keep(self) -> None:
         """It stays until the request that is put together has it. One that is forgotten is made anew."""
@@ -160,7 +160,7 @@ class OwnScope:
             self.configure()
 
     def _is_kept(self) -> bool:
-        return self._handle is not None and self._desk.engine.keep_alive(self._handle)
+        return self._handle is not None and self._scheduler.engine.keep_alive(self._handle)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class Core:
         throttle, options = self._throttle, self._options
         asked = asked_of(what.url, what.method, what.body, options.get("vendor"), options.get("count_tokens"))
         account = self._account(asked.host, what.headers)
-        with throttle._desk.lock:
+        with throttle._scheduler.lock:
             budgets = self._budgets_of(asked, account)
             if budgets is None:
                 self._prepare(f"{account}#other")
@@ -95,14 +95,14 @@ class Core:
             self.stats.uncounted += asked.is_uncounted
         if what.headers.get("x-stainless-retry-count", "0") != "0":
             text = f"the SDK sends calls to {asked.host} again by itself: set max_retries=0"
-            throttle._desk.warn("nested", text, asked.host, f"nested {asked.host}")
+            throttle._scheduler.warn("nested", text, asked.host, f"nested {asked.host}")
         own = current_options(what.options, 'extensions["throttle"]')
         retry = options.get("retry", {"limit": 5})
         most = retry["limit"] if retry and what.body is not None else 0
         longest = (retry or {}).get("max_retry_after", throttle._settings.max_retry_after)
         delay = 0.0
         for attempt in range(most + 1):
-            with throttle._desk.lock:
+            with throttle._scheduler.lock:
                 plan = None if budgets is None else budgets.plan(asked)
             scopes = {asked.host: 1.0, **({f"{account}#other": 1.0} if plan is None else plan.scopes)}
             # What was refused is older than what waits.
@@ -110,7 +110,7 @@ class Core:
             wait = wait_of(priority, 1, delay, own.get("max_wait"))._replace(is_taken=attempt > 0)
             permit = await throttle._enter(what.url, scopes, wait)
             call = None
-            with throttle._desk.lock:
+            with throttle._scheduler.lock:
                 if budgets is not None and plan is not None:
                     call = budgets.begin(asked, permit, plan)
                 self.stats.sent += 1
@@ -126,7 +126,7 @@ class Core:
             is_refused = status in _REFUSALS
             if not is_refused and headers.get("x-should-retry") != "true":
                 if call is not None and budgets is not None:
-                    with throttle._desk.lock:
+                    with throttle._scheduler.lock:
                         budgets.told(call, told)
                 self._answered(what, response, latency, permit, call, budgets)
                 return response, None
@@ -138,7 +138,7 @@ class Core:
             refusal = refusal_of(status, headers, content, asked.vendor == "anthropic")
             if call is not None and budgets is not None:
                 is_limit = status == 429 and not refusal.is_final
-                with throttle._desk.lock:
+                with throttle._scheduler.lock:
                     budgets.told(call, told, (refusal.wait or 0) if is_limit else None)
                     budgets.refused(call, refusal.kind if is_limit else None, refusal.wait)
             self._refused(status, latency, refusal, permit, budgets, f"{account}#other")
@@ -159,7 +159,7 @@ class Core:
         budgets: Budgets | None,
     ) -> None:
         """A good answer, or one that says what is wrong with the request."""
-        status, lock = response.status_code, self._throttle._desk.lock
+        status, lock = response.status_code, self._throttle._scheduler.lock
         outcome = Outcome(
             status, latency=latency, hints={}, scopes=permit.scopes[0] if status >= 500 else None
         )
@@ -208,7 +208,7 @@ class Core:
         _watch(response, hear, end)
 
     def _say(self, code: str, asked: Asked, text: str) -> None:
-        self._throttle._desk.warn(code, f"an answer of {asked.model} at {asked.host} {text}")
+        self._throttle._scheduler.warn(code, f"an answer of {asked.model} at {asked.host} {text}")
 
     def _refused(
         self,
@@ -239,7 +239,7 @@ class Core:
         permit.tell(outcome)
         if call is None or budgets is None:
             return
-        with self._throttle._desk.lock:
+        with self._throttle._scheduler.lock:
             if {"ConnectError", "ConnectTimeout"} & {kind.__name__ for kind in type(error).__mro__}:
                 budgets.failed(call)
             else:

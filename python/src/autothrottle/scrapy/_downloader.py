@@ -24,9 +24,9 @@ from scrapy.utils.misc import build_from_crawler
 
 from .._permit import Begun
 from ..errors import ConfigError, ThrottleError
-from ._desk import Desk, ReactorClock, Slot, restore, save
 from ._managers import Hooks, ScopeAnswer, Strategies, ThrottlingManager
 from ._options import is_typed, read_options
+from ._permits import PermitQueue, ReactorClock, Slot, restore, save
 from ._queue import Ahead, Closing, sent_back
 from ._report import (
     HAS_ROBOTS_SIGNAL,
@@ -60,7 +60,7 @@ class Downloader(ScrapysDownloader):
     clock: Clock = ReactorClock()
 
     def __init__(self, crawler: Crawler) -> None:
-        self._desk: Desk | None = None
+        self._permits: PermitQueue | None = None
         self._options = options = read_options(crawler.settings, crawler.spider)
         try:
             engine = make_engine(options, self.clock)
@@ -73,9 +73,9 @@ class Downloader(ScrapysDownloader):
         self._strategies = Strategies(crawler, options)
         self._is_told = options.debug or self._strategies.are_there
         engine.watch("answers" if self._is_told else "changes")
-        self._desk = Desk(engine, self.clock, self._notice)
+        self._permits = PermitQueue(engine, self.clock, self._notice)
         if options.shared_url is not None:
-            engine.listen(GroupListener(self._desk, self._teller))
+            engine.listen(GroupListener(self._permits, self._teller))
         self._hooks = Hooks(_manager(crawler, options.manager or ThrottlingManager))
         self._reporter = Reporter(options, self._hooks, self.clock.wall)
         self._handles: dict[str, tuple[int, int]] = {}
@@ -83,11 +83,11 @@ class Downloader(ScrapysDownloader):
         self._waiting_bypassing = 0
         self._answered: tuple[Slot, Response | None, BaseException | None, float | None] | None = None
         self._failed: Exception | None = None
-        self._closing = Closing(crawler, self._desk.stop)
+        self._closing = Closing(crawler, self._permits.stop)
         self._ahead = Ahead(crawler, options.lookahead, options.engine.get("maxInFlight", 0))
         self._codes: dict[str, tuple[int, ...]] = {}
         self._jobdir = job_dir(crawler.settings)
-        if self._jobdir and restore(self._desk, self._jobdir):
+        if self._jobdir and restore(self._permits, self._jobdir):
             self._teller.count("restored")
         _replace_autothrottle(crawler)
         if options.obeys_robots and HAS_ROBOTS_SIGNAL:
@@ -107,7 +107,7 @@ class Downloader(ScrapysDownloader):
         """Whether the downloader is full: as many requests as Scrapy allows do not wait for their scopes, or
         enough of each slot wait.
         """
-        active = len(self.active) - (self._desk.waiting if self._desk is not None else 0)
+        active = len(self.active) - (self._permits.waiting if self._permits is not None else 0)
         return self._closing.has_begun or self._ahead.is_enough(active, self._waiting_bypassing)
 
     def get_slot_key(self, request: Request) -> str:
@@ -125,14 +125,14 @@ class Downloader(ScrapysDownloader):
     def close(self) -> None:
         """The spider closed: what was learned is kept."""
         super().close()
-        desk, self._desk = self._desk, None
-        if desk is None:
+        permits, self._permits = self._permits, None
+        if permits is None:
             return
-        desk.close()
-        self._teller.closed(desk)
+        permits.close()
+        self._teller.closed(permits)
         if self._jobdir:
-            save(desk, self._jobdir)
-        leave(desk.engine)
+            save(permits, self._jobdir)
+        leave(permits.engine)
 
     def is_bad_status(self, status: int) -> bool:
         """Whether BACKOFF_HTTP_CODES has it."""
@@ -168,12 +168,12 @@ class Downloader(ScrapysDownloader):
             slot.lastseen = time.monotonic()
 
     async def _throttled(self, slot: Slot, request: Request, costs: list[float]) -> Response | Request:
-        desk = self._desk
-        assert desk is not None
+        permits = self._permits
+        assert permits is not None
         only_ones = all(each == 1 for each in costs)
         delay = _own_delay(request)
         sent = self.clock.now()
-        ticket, gate = desk.submit(slot.handles, None if only_ones else costs, request.priority, delay)
+        ticket, gate = permits.submit(slot.handles, None if only_ones else costs, request.priority, delay)
         self._teller.count("requests")
         if gate is not None:
             self._teller.count("delayed")
@@ -186,16 +186,16 @@ class Downloader(ScrapysDownloader):
             except ThrottleError:
                 raise  # It was not taken in: there is nothing to give back.
             except BaseException:
-                desk.cancel(ticket)
+                permits.cancel(ticket)
                 raise
             finally:
                 self._waiting_bypassing -= bypasses
             if at is None:
                 return self._give_back(request)
             sent = at
-            desk.left(ticket, sent)
+            permits.left(ticket, sent)
         self._ahead.remove(request)
-        desk.departs(ticket, slot)
+        permits.departs(ticket, slot)
         report: dict[str, Any] = {}
         heard: tuple[Response | None, BaseException | None] = None, None
         # Scrapy leaves the latency of the attempt before where it was.
@@ -204,7 +204,7 @@ class Downloader(ScrapysDownloader):
             for name in slot.names if self._strategies.are_there else ():
                 self._configure(slot, name, self._strategies.on_send(name))
             try:
-                begun = partial(desk.left, ticket, sent)
+                begun = partial(permits.left, ticket, sent)
                 response = await Begun(self._download(slot, request), begun)  # type: ignore[arg-type]
             except Exception as error:
                 answer = getattr(error, "response", None)
@@ -234,14 +234,14 @@ class Downloader(ScrapysDownloader):
         heard: tuple[Response | None, BaseException | None],
         report: dict[str, Any],
     ) -> None:
-        desk = self._desk
-        if desk is None:
+        permits = self._permits
+        if permits is None:
             return
         slot.was_answered = slot.was_answered or heard[0] is not None
         if self._is_told:
             self._answered = slot, *heard, request.meta.get("download_latency")
         try:
-            desk.settle(ticket, report)
+            permits.settle(ticket, report)
         finally:
             self._answered = None
 
@@ -273,7 +273,7 @@ class Downloader(ScrapysDownloader):
     def _slot(self, key: str, names: list[str]) -> Slot:
         slot: Any = self.slots.get(key)
         if slot is None or slot.names != tuple(names):
-            slot = Slot(self._desk, names, self._take_handle)  # type: ignore[arg-type]
+            slot = Slot(self._permits, names, self._take_handle)  # type: ignore[arg-type]
             self.slots[key] = slot
             collect = getattr(self, "_start_slot_gc", None)
             if collect is not None:
@@ -294,13 +294,13 @@ class Downloader(ScrapysDownloader):
                 self._give_handles(slot)  # type: ignore[arg-type]
 
     def _take_handle(self, name: str) -> int:
-        assert self._desk is not None
+        assert self._permits is not None
         handle, users = self._handles.get(name, (None, 0))
         if handle is None:
-            handle = self._desk.engine.scope(name)
+            handle = self._permits.engine.scope(name)
             told = self._strategies.begin(name)
             if told:
-                self._desk.engine.configure(self.clock.now(), handle, told)
+                self._permits.engine.configure(self.clock.now(), handle, told)
         self._handles[name] = handle, users + 1
         return handle
 
@@ -309,15 +309,15 @@ class Downloader(ScrapysDownloader):
             handle, users = self._handles[name]
             if users > 1:
                 self._handles[name] = handle, users - 1
-            elif self._desk is not None:
+            elif self._permits is not None:
                 del self._handles[name]
                 self._strategies.forget(name)
-                self._desk.engine.release(handle)
+                self._permits.engine.release(handle)
 
     def _configure(self, slot: Slot, name: str, told: dict[str, Any]) -> None:
-        if told and self._desk is not None:
-            self._desk.engine.configure(self.clock.now(), slot.scopes[name], told)
-            self._desk.drain()
+        if told and self._permits is not None:
+            self._permits.engine.configure(self.clock.now(), slot.scopes[name], told)
+            self._permits.drain()
 
     # What the engine tells
 
@@ -347,17 +347,17 @@ class Downloader(ScrapysDownloader):
 
     def _crawl_delay(self, request: Request, seconds: float | None) -> None:
         """The host's own scope keeps to it, or if the request has none, all of its scopes do."""
-        if seconds is None or self._desk is None:
+        if seconds is None or self._permits is None:
             return
         seconds = min(seconds, self._options.robots_max_delay)
         host = urlparse_cached(request)
         names = list(self._hooks.scopes_now(request) or [host.hostname or ""])
         own = [name for name in names if name in (host.hostname, host.netloc)]
-        engine, now = self._desk.engine, self.clock.now()
+        engine, now = self._permits.engine, self.clock.now()
         for name in own or names:
             outcome = engine.crawl_delay(now, engine.intern(name), int(seconds * 1e9))
             self._teller.robots(name, seconds, outcome)
-        self._desk.drain()
+        self._permits.drain()
 
 
 @contextmanager

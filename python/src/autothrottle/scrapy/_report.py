@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from ._desk import Slot
     from ._managers import Hooks
     from ._options import Exceptions, Options
+    from ._permits import Slot
 
 REDIRECT_DELAY = "_throttling_redirect_delay"
 """Where the delay that a redirect asks for waits for the request that follows it: its meta is a copy."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from .._clock import Clock, Timer
     from .._shared.transport import Offline
-    from ._desk import Desk
     from ._options import Options
+    from ._permits import PermitQueue
     from ._telling import Teller
 
 LEAVE_S = 3.0
@@ -98,17 +98,17 @@ class _Call:
 class GroupListener:
     """Hears what happens by itself."""
 
-    def __init__(self, desk: Desk, teller: Teller) -> None:
-        self._desk = desk
+    def __init__(self, permits: PermitQueue, teller: Teller) -> None:
+        self._permits = permits
         self._teller = teller
 
     def changed(self) -> None:
         """There may be a grant for a request, or news to tell."""
-        self._desk.changed()
+        self._permits.changed()
 
     def refuse(self, ticket: int, error: BaseException) -> None:
         """The process that decides does not take it."""
-        self._desk.fail(ticket, error)
+        self._permits.fail(ticket, error)
 
     def shared_warning(self, code: str, message: str) -> None:
         """Something about the group."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from ._desk import Desk, Slot
     from ._options import Options
+    from ._permits import PermitQueue, Slot
 
 logger = logging.getLogger("autothrottle.scrapy")
 
@@ -126,9 +126,9 @@ class Teller:
             extra={"spider": self._crawler.spider},
         )
 
-    def closed(self, desk: Desk) -> None:
+    def closed(self, permits: PermitQueue) -> None:
         """The paces at the end."""
-        stats = desk.engine.stats(desk.clock.now())
+        stats = permits.engine.stats(permits.clock.now())
         busiest = sorted(stats.scopes.items(), key=lambda each: -(each[1].rate or 0))[:_MOST_STATS]
         for name, scope in busiest:
             self._crawler.stats.set_value(f"throttling/delay/{name}", round(scope.delay / 1e9, 3))

@@ -41,7 +41,7 @@ class ReactorClock(SystemClock):
         return call_later(seconds, callback)
 
 
-class Desk:
+class PermitQueue:
     def __init__(self, engine: Engine, clock: Clock, tell: Callable[[Any], object]) -> None:
         self.engine = engine
         self.clock = clock
@@ -187,8 +187,8 @@ class Slot:
     them configures the scope, as programs written for Scrapy do. The engine's handles are given back with it.
     """
 
-    def __init__(self, desk: Desk, names: Sequence[str], make: Callable[[str], int]) -> None:
-        self._desk = desk
+    def __init__(self, permits: PermitQueue, names: Sequence[str], make: Callable[[str], int]) -> None:
+        self._permits = permits
         self.names = tuple(names)
         self.handles = [make(name) for name in names]
         self.scopes = dict(zip(self.names, self.handles, strict=True))
@@ -202,8 +202,8 @@ class Slot:
 
     def stats(self) -> list[ScopeStats]:
         """The engine's view of each scope."""
-        now = self._desk.clock.now()
-        return [self._desk.engine.scope_stats(now, handle) for handle in self.handles]
+        now = self._permits.clock.now()
+        return [self._permits.engine.scope_stats(now, handle) for handle in self.handles]
 
     @property
     def delay(self) -> float:
@@ -233,10 +233,10 @@ class Slot:
         """Scrapy's slots have a timer to cancel; these have none."""
 
     def _configure(self, options: dict[str, Any]) -> None:
-        now = self._desk.clock.now()
+        now = self._permits.clock.now()
         for handle in self.handles:
-            self._desk.engine.configure(now, handle, options)
-        self._desk.drain()
+            self._permits.engine.configure(now, handle, options)
+        self._permits.drain()
 
     def __repr__(self) -> str:
         names = ", ".join(self.names)
@@ -246,7 +246,7 @@ class Slot:
 _SNAPSHOT = "throttling.json"
 
 
-def restore(desk: Desk, jobdir: str) -> bool:
+def restore(permits: PermitQueue, jobdir: str) -> bool:
     """Goes on where the job was; False if there is no state to go on with."""
     path = Path(jobdir, _SNAPSHOT)
     try:
@@ -254,17 +254,17 @@ def restore(desk: Desk, jobdir: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        desk.engine.restore(json.loads(text), desk.clock.now(), desk.clock.wall())
+        permits.engine.restore(json.loads(text), permits.clock.now(), permits.clock.wall())
     except (ValueError, RecursionError, SnapshotError) as error:
         logger.warning("%s is no snapshot, so all paces are learned anew: %s", path, error)
         return False
     return True
 
 
-def save(desk: Desk, jobdir: str) -> None:
+def save(permits: PermitQueue, jobdir: str) -> None:
     """Keeps what was learned. The file is replaced as a whole, so that none is cut short."""
     path = Path(jobdir, _SNAPSHOT)
-    snapshot = desk.engine.snapshot(desk.clock.now(), desk.clock.wall())
+    snapshot = permits.engine.snapshot(permits.clock.now(), permits.clock.wall())
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(snapshot), encoding="utf-8")

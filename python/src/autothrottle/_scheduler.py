@@ -52,7 +52,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from ._shared.transport import Leaving, Scheduler
+    from ._shared.transport import EventLoop, Leaving
     from .redis import Shared
 
 
@@ -64,14 +64,14 @@ def locked(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
     """One thread at a time: the engine knows of none."""
 
     @wraps(method)
-    def call(desk: Desk, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with desk.lock:
-            return method(desk, *args, **kwargs)
+    def call(scheduler: Scheduler, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with scheduler.lock:
+            return method(scheduler, *args, **kwargs)
 
     return call
 
 
-class Desk(Draining):
+class Scheduler(Draining):
     """The part of a throttle that has no idea of tasks and threads."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Desk(Draining):
         if shared is None:
             self.engine: Engine = make_engine(made)
         else:
-            self.following = Following(self, self.new_scheduler())
+            self.following = Following(self, self.new_event_loop())
             self.engine = make_engine(made, partial(self.following.open, shared))
         self.events = Events()
         self.events.has_lines = made.driver.get("warnings") is not False
@@ -136,7 +136,7 @@ class Desk(Draining):
         """One at a time."""
         return nullcontext()
 
-    def new_scheduler(self) -> Scheduler:
+    def new_event_loop(self) -> EventLoop:
         """When things of a group of processes happen."""
         raise NotImplementedError
 

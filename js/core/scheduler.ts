@@ -57,7 +57,7 @@ const SENT = 100
 /** So much before others is who was called in a function that runs: what has begun is to end. */
 const BEFORE_OTHERS = 1e6
 
-export class Desk {
+export class Scheduler {
   readonly driver: Driver
   readonly nesting: Nesting
   readonly clock: Clock
