@@ -24,7 +24,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import type { Hear } from './core/events.js'
+import type { RequestObserver } from './core/events.js'
 import type { Throttle } from './throttle/throttle.js'
 
 /** Where metrics and spans go, and their attributes. */
@@ -108,28 +108,28 @@ export function instrument(throttle: Throttle, options: InstrumentOptions = {}):
     span?.end()
   }
 
-  const hear: Hear = (news, { id, scopes }, at, { status, error }) => {
-    if (news === 'settle') return requests?.add(1, attributesOf(scopes[0] ?? '', outcomeOf(status, error)))
-    if (news !== 'queued') return end(id, at, error)
+  const record: RequestObserver = (phase, { id, scopes }, at, { status, error }) => {
+    if (phase === 'settle') return requests?.add(1, attributesOf(scopes[0] ?? '', outcomeOf(status, error)))
+    if (phase !== 'queued') return end(id, at, error)
     const told = attributesOf(scopes[0] ?? '', { 'autothrottle.reason': 'unknown' })
     waiting.set(id, { at, caller: context.active(), told, span: undefined })
     queueMicrotask(() => begin(id, scopes))
   }
   // No request fails by what an exporter throws: the program gets it as from an event's listener.
-  const safe: Hear = (...told) => {
+  const safe: RequestObserver = (...told) => {
     try {
-      hear(...told)
+      record(...told)
     } catch (error) {
       queueMicrotask(() => {
         throw error
       })
     }
   }
-  const { hears } = throttle.scheduler
-  hears.push(safe)
+  const { observers } = throttle.scheduler
+  observers.push(safe)
   const forget = meter === undefined ? () => {} : observe(throttle, meter, attributesOf)
   return () => {
-    if (hears.includes(safe)) hears.splice(hears.indexOf(safe), 1)
+    if (observers.includes(safe)) observers.splice(observers.indexOf(safe), 1)
     forget()
   }
 }

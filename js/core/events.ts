@@ -26,10 +26,10 @@ export interface Ending {
 }
 
 /** What happens to a request. */
-export type News = 'queued' | 'send' | 'settle' | 'cancel'
+export type RequestPhase = 'queued' | 'send' | 'settle' | 'cancel'
 
 /** Hears of it as a plain function: an event costs more. It never throws. */
-export type Hear = (news: News, request: RequestLike, at: number, told: Ending) => void
+export type RequestObserver = (phase: RequestPhase, request: RequestLike, at: number, told: Ending) => void
 
 /**
  * Something happened to a request. `target` is what was asked for, as spoken of everywhere else; the throttle
@@ -170,14 +170,14 @@ export function eventOf<T extends keyof ThrottleEvents>(
 
 /** The event of a request; `status`, `error` and `latencyMs` are there where it ended. */
 export function requestEvent(
-  news: News,
+  phase: RequestPhase,
   { id, target, scopes }: RequestLike,
   at: number,
   { status, error, latencyMs }: Ending,
-): ThrottleEvents[News] {
+): ThrottleEvents[RequestPhase] {
   const told = { id, scopes, at, status, error, latencyMs, url: urlTextOf(target) }
   // The platform's own target is a getter.
-  return Object.defineProperty(eventOf(news, told as never), 'target', { value: target, enumerable: true })
+  return Object.defineProperty(eventOf(phase, told as never), 'target', { value: target, enumerable: true })
 }
 
 type Callback = ((event: never) => void) | { handleEvent(event: never): void }
@@ -189,12 +189,12 @@ interface Listener {
   readonly callback: Callback
   readonly capture: boolean
   readonly once: boolean | undefined
-  /** It hears no more, whatever its signal does. */
+  /** Stops listening to the signal. */
   readonly leave: () => void
 }
 
-/** Who listens to one type of event. */
-export class Ear {
+/** The listeners and subscribers of one type of event. */
+export class Topic {
   readonly type: keyof ThrottleEvents
   readonly #channel: Channel | undefined
   readonly #listeners: Listener[] = []
@@ -204,8 +204,8 @@ export class Ear {
     this.#channel = channel
   }
 
-  /** Whether there is a listener. */
-  get isHeard(): boolean {
+  /** Whether there is a listener, or a subscriber of the diagnostics channel. */
+  get hasObservers(): boolean {
     return this.hasListeners || this.#channel?.hasSubscribers === true
   }
 
@@ -233,7 +233,7 @@ export class Ear {
     if (place >= 0) this.#listeners.splice(place, 1)[0]!.leave()
   }
 
-  /** The listeners that hear one event only. */
+  /** The listeners of one event only. */
   get fleeting(): readonly Listener[] {
     return this.#listeners.filter(({ once }) => once)
   }
@@ -251,39 +251,44 @@ const TYPES = 'queued send settle cancel backoff recover delay hold stall warnin
   ' ',
 ) as (keyof ThrottleEvents)[]
 
-/** An ear for each type: fields, since they are asked at each request. */
-export class Ears {
-  declare readonly queued: Ear
-  declare readonly send: Ear
-  declare readonly settle: Ear
-  declare readonly cancel: Ear
-  declare readonly backoff: Ear
-  declare readonly recover: Ear
-  declare readonly delay: Ear
-  declare readonly hold: Ear
-  declare readonly stall: Ear
-  declare readonly warning: Ear
-  declare readonly shared: Ear
+/** A topic for each type: fields, since they are asked at each request. */
+export class Topics {
+  declare readonly queued: Topic
+  declare readonly send: Topic
+  declare readonly settle: Topic
+  declare readonly cancel: Topic
+  declare readonly backoff: Topic
+  declare readonly recover: Topic
+  declare readonly delay: Topic
+  declare readonly hold: Topic
+  declare readonly stall: Topic
+  declare readonly warning: Topic
+  declare readonly shared: Topic
 
   constructor() {
     const diagnostics = builtin('diagnostics_channel') as Diagnostics | undefined
-    const ears: Record<string, Ear> = this as never
-    for (const type of TYPES) ears[type] = new Ear(type, diagnostics?.channel(`autothrottle:${type}`))
+    const topics: Record<string, Topic> = this as never
+    for (const type of TYPES) topics[type] = new Topic(type, diagnostics?.channel(`autothrottle:${type}`))
   }
 
   /** Whether changes of scopes have a listener. */
-  get areScopesHeard(): boolean {
-    return this.backoff.isHeard || this.recover.isHeard || this.delay.isHeard || this.hold.isHeard
+  get areScopesObserved(): boolean {
+    return (
+      this.backoff.hasObservers ||
+      this.recover.hasObservers ||
+      this.delay.hasObservers ||
+      this.hold.hasObservers
+    )
   }
 
-  of(type: string): Ear | undefined {
+  of(type: string): Topic | undefined {
     return Object.hasOwn(this, type) ? this[type as keyof ThrottleEvents] : undefined
   }
 
   /** @throws {TypeError} for a type that no event has: its listener would never be called. */
-  check(method: string, type: string): Ear {
-    const ear = this.of(type)
-    if (ear) return ear
+  check(method: string, type: string): Topic {
+    const topic = this.of(type)
+    if (topic) return topic
     throw notOneOf(method, TYPES, kindOf(type), nearestName(String(type), TYPES))
   }
 }
@@ -293,7 +298,7 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
   EventTarget,
   'addEventListener' | 'removeEventListener' | 'dispatchEvent'
 >) {
-  readonly #ears = new Ears()
+  readonly #topics = new Topics()
 
   /** @throws {TypeError} for a type that no event of a throttle has. */
   addEventListener<K extends keyof ThrottleEvents>(
@@ -301,7 +306,7 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
     listener: ((event: ThrottleEvents[K]) => void) | null,
     options?: boolean | AddEventListenerOptions,
   ): void {
-    this.#ears.check('addEventListener', type).add(listener, options)
+    this.#topics.check('addEventListener', type).add(listener, options)
     EventTarget.prototype.addEventListener.call(this, type, listener as (event: Event) => void, options)
   }
 
@@ -310,27 +315,27 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
     listener: ((event: ThrottleEvents[K]) => void) | null,
     options?: boolean | EventListenerOptions,
   ): void {
-    this.#ears.check('removeEventListener', type).remove(listener, options)
+    this.#topics.check('removeEventListener', type).remove(listener, options)
     EventTarget.prototype.removeEventListener.call(this, type, listener as (event: Event) => void, options)
   }
 
   dispatchEvent(event: Event | ThrottleEvents[keyof ThrottleEvents]): boolean {
-    const ear = this.#ears.of(event.type)
-    const fleeting = ear?.fleeting ?? []
+    const topic = this.#topics.of(event.type)
+    const fleeting = topic?.fleeting ?? []
     const result = EventTarget.prototype.dispatchEvent.call(this, event as Event)
-    for (const { callback, capture } of fleeting) ear?.remove(callback, capture)
+    for (const { callback, capture } of fleeting) topic?.remove(callback, capture)
     return result
   }
 
-  /** @internal Who listens to what. */
-  protected get ears(): Ears {
-    return this.#ears
+  /** @internal The listeners by type. */
+  protected get topics(): Topics {
+    return this.#topics
   }
 
   /** @internal Tells the listeners. */
   protected tell(event: ThrottleEvents[keyof ThrottleEvents]): void {
-    const ear = this.#ears.of(event.type)
-    if (ear?.hasListeners) this.dispatchEvent(event)
-    ear?.publish(event)
+    const topic = this.#topics.of(event.type)
+    if (topic?.hasListeners) this.dispatchEvent(event)
+    topic?.publish(event)
   }
 }

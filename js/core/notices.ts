@@ -8,13 +8,13 @@ import type { Clock, ScopeOptions } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
 import type { Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
-import { type Ears, eventOf, type ThrottleEvents } from './events.js'
+import { eventOf, type ThrottleEvents, type Topics } from './events.js'
 import type { Host } from './host.js'
 import type { Warnings } from './warnings.js'
 
-/** Whom it is passed on to. */
-export interface Audience {
-  readonly ears: Ears
+/** Where notices go: listeners, managers, the console. */
+export interface EventSink {
+  readonly topics: Topics
   readonly tell: (event: ThrottleEvents[keyof ThrottleEvents]) => void
   readonly managed: ManagedScopes | undefined
   readonly isDebug: boolean
@@ -34,7 +34,7 @@ export class Notices {
   readonly #engine: Host
   readonly #clock: Clock
   readonly #handles: () => Handles
-  readonly #audience: Audience
+  readonly #sink: EventSink
   readonly #failAll: (error: unknown, scope: string) => void
   readonly #split: (scope: string) => void
   #level: 0 | 1 | 2 = 0
@@ -43,33 +43,33 @@ export class Notices {
     engine: Host,
     clock: Clock,
     handles: () => Handles,
-    audience: Audience,
+    sink: EventSink,
     failAll: (error: unknown, scope: string) => void,
     split: (scope: string) => void,
   ) {
     this.#engine = engine
     this.#clock = clock
     this.#handles = handles
-    this.#audience = audience
+    this.#sink = sink
     this.#failAll = failAll
     this.#split = split
   }
 
   /** Asks the engine to tell as much as has listeners. */
   watch(): void {
-    const level = this.#audience.isDebug ? 2 : this.#audience.ears.areScopesHeard ? 1 : 0
+    const level = this.#sink.isDebug ? 2 : this.#sink.topics.areScopesObserved ? 1 : 0
     if (level !== this.#level) this.#engine.watch(level)
     this.#level = level
   }
 
   /** Whether a listener or a manager wants any of it, now or from the next answer on. */
   get areWanted(): boolean {
-    return this.areUrgent || this.#audience.isDebug || this.#audience.ears.areScopesHeard
+    return this.areUrgent || this.#sink.isDebug || this.#sink.topics.areScopesObserved
   }
 
   /** Whether an answer may bring something that has to be heard before others leave. */
   get areUrgent(): boolean {
-    return this.#level > 0 || this.#audience.managed !== undefined
+    return this.#level > 0 || this.#sink.managed !== undefined
   }
 
   /** Tells what the engine tells. The first manager that throws is thrown when all have heard. */
@@ -79,18 +79,18 @@ export class Notices {
       const { kind, scope } = notice
       if (kind === 'answer') {
         const { latencyMs = outcome.latencyMs } = notice
-        if (this.#audience.isDebug && latencyMs !== undefined) console.debug(debugLine(notice, latencyMs))
+        if (this.#sink.isDebug && latencyMs !== undefined) console.debug(debugLine(notice, latencyMs))
         try {
-          this.#pace(scope, this.#audience.managed?.onAnswer(scope, this.#clock.now(), notice.isBad, outcome))
+          this.#pace(scope, this.#sink.managed?.onAnswer(scope, this.#clock.now(), notice.isBad, outcome))
         } catch (error) {
           failure ??= { error }
         }
       } else if (kind === 'stall') {
-        const { ears, warnings, tell } = this.#audience
+        const { topics, warnings, tell } = this.#sink
         const { forMs } = notice
         const stalled = new StalledError(scope, forMs)
         const fail = (error: unknown = stalled) => this.#failAll(error, scope)
-        if (ears.stall.isHeard) tell(eventOf(kind, { scope, forMs, fail }))
+        if (topics.stall.hasObservers) tell(eventOf(kind, { scope, forMs, fail }))
         else warnings.tell(kind, stalled.message, scope)
       } else if (kind === 'budgets') {
         this.#split(scope)
@@ -98,10 +98,10 @@ export class Notices {
         this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
       } else if (kind === 'no-effect' || kind === 'rampup-bound' || kind === 'wait-capped') {
         const message = `${notice.path} ${scope ? `${DOES[kind]} ${scope}` : 'has no effect'}: ${notice.why}`
-        this.#audience.warnings.tell(kind, message, scope || undefined)
+        this.#sink.warnings.tell(kind, message, scope || undefined)
       } else {
         const { kind: _, ...told } = notice
-        this.#audience.tell(eventOf(kind, told as never))
+        this.#sink.tell(eventOf(kind, told as never))
       }
     }
     if (failure) throw failure.error
@@ -129,7 +129,7 @@ export class Notices {
 
   /** Tells the managers that a request leaves. */
   onSend(names: readonly string[], now: number): void {
-    for (const name of names) this.#pace(name, this.#audience.managed?.onSend(name, now))
+    for (const name of names) this.#pace(name, this.#sink.managed?.onSend(name, now))
   }
 }
 

@@ -79,7 +79,7 @@ export interface Wait {
 export type Verdict = 'over' | 'too-long' | 'unrepeatable' | Promise<Permit>
 
 /** What a permit asks of the scheduler that gave it. */
-interface Home {
+interface PermitOwner {
   readonly clock: Clock
   readonly driver: { late(permit: Permit): void }
   send(permit: Permit, input: RequestInfo | URL, init?: RequestInit): Promise<Response>
@@ -89,7 +89,7 @@ interface Home {
 }
 
 /** What is known of a permit that was collected as garbage. */
-type Lost = readonly [home: Home, ticket: Ticket, scopes: readonly string[]]
+type Lost = readonly [owner: PermitOwner, ticket: Ticket, scopes: readonly string[]]
 
 /** Made on first use: an import has no effects. */
 let registry: FinalizationRegistry<Lost> | undefined
@@ -136,7 +136,7 @@ export class Permit {
   declare method: string | undefined
   /** @internal The permit of the same request that came after this one. */
   declare next: Permit | undefined
-  readonly #scheduler: Home
+  readonly #scheduler: PermitOwner
   #isSettled = false
 
   // Few permits have one of these, and each field that is not there is eight bytes less.
@@ -159,7 +159,7 @@ export class Permit {
 
   /** @internal */
   constructor(
-    scheduler: Home,
+    scheduler: PermitOwner,
     ticket: Ticket,
     id: number,
     scopes: readonly string[],

@@ -161,7 +161,7 @@ export function checkInit(init: object): void {
 }
 
 /** Words that other clients have beside these, and what to type for them. */
-const UNHEARD: readonly [key: string, how: string][] = [
+const UNKNOWN_WORDS: readonly [key: string, how: string][] = [
   ['timeout', 'throttle: { requestTimeout } counts from the send, throttle: { maxWait } is that of the wait'],
   ['retry', 'createThrottle({ retry: { limit } }) repeats what fetch sends'],
 ]
@@ -169,8 +169,8 @@ const UNHEARD: readonly [key: string, how: string][] = [
  * What to warn of: a word in the options of `fetch` that it does not know, and ours is elsewhere. A client
  * that hands on its own options heeds them: it has made `Headers` of what was typed, or has a signal.
  */
-export function unheardIn(init: RequestInit): readonly [key: string, message: string] | undefined {
-  const found = UNHEARD.find(([key]) => key in init)
+export function unknownWordIn(init: RequestInit): readonly [key: string, message: string] | undefined {
+  const found = UNKNOWN_WORDS.find(([key]) => key in init)
   if (found === undefined || init.signal || 'get' in (init.headers ?? {})) return undefined
   const [key, how] = found
   return [key, `${key} has no effect among the options of fetch: ${how}`]

@@ -30,21 +30,21 @@ import { Converter, type HeaderMaps } from './convert.js'
 import { Draining } from './draining.js'
 import { Driver } from './driver.js'
 import {
-  type Ear,
-  type Ears,
   type Ending,
   eventOf,
-  type Hear,
-  type News,
   type RequestLike,
+  type RequestObserver,
+  type RequestPhase,
   requestEvent,
+  type Topic,
+  type Topics,
 } from './events.js'
 import type { Host } from './host.js'
 import { HOW_TO_SETTLE, Nesting } from './nesting.js'
-import { type Audience, Notices } from './notices.js'
+import { type EventSink, Notices } from './notices.js'
 import { type Inside, NOTHING, Permit, type PermitOutcome, type Verdict, type Wait } from './permit.js'
 import { type Alarm, Waiting } from './waiting.js'
-import { Unheard, type Warnings } from './warnings.js'
+import { MissingStatus, type Warnings } from './warnings.js'
 
 /** What a request costs: in all of its scopes, or in each. */
 type Cost = number | readonly number[]
@@ -66,8 +66,8 @@ export class Scheduler {
   closed: ClosedError | EngineBrokenError | undefined
   readonly draining: Draining
   readonly #engine: Host
-  readonly #ears: Ears
-  readonly tell: Audience['tell']
+  readonly #topics: Topics
+  readonly tell: EventSink['tell']
   readonly warnings: Warnings
   /** Sends the request of a permit: `fetch` of the throttle. */
   declare send: (permit: Permit, input: RequestInfo | URL, init?: RequestInit) => Promise<Response>
@@ -77,18 +77,18 @@ export class Scheduler {
   readonly #charges: Charges
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
-  readonly #unheard: Unheard
+  readonly #missingStatus: MissingStatus
   /** Tells of hosts that were typed, and that no request met. */
   declare tellUnmet: () => void
   /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
   readonly #budgeted = new Map<string, number>()
-  /** Who hears of requests without an event, which costs more than a call; none throws. */
-  readonly hears: Hear[] = []
+  /** Observers that are called directly: an event costs more than a call. They must not throw. */
+  readonly observers: RequestObserver[] = []
   /** Requests that left. */
   sent = 0
   /** Requests that were taken in: the last one's `id`. */
   #taken = 0
-  /** What `map` gave and no loop has begun to read. */
+  /** Iterators of `map` that were created and not iterated yet. */
   unread = 0
   /** Requests that wait for a hook or for robots.txt. */
   readonly entering = new Set<Abortable>()
@@ -101,18 +101,18 @@ export class Scheduler {
     engine: Host,
     clock: Clock,
     idleClock: Clock,
-    audience: Audience,
+    sink: EventSink,
     hints: HeaderMaps | undefined,
     isPaced = true,
   ) {
-    const { ears, tell, managed, warnings, hasRobots } = audience
+    const { topics, tell, managed, warnings, hasRobots } = sink
     this.#engine = engine
     this.clock = clock
-    this.#ears = ears
+    this.#topics = topics
     this.tell = tell
     this.warnings = warnings
     this.#isManaged = managed !== undefined
-    this.#unheard = new Unheard(warnings, hasRobots)
+    this.#missingStatus = new MissingStatus(warnings, hasRobots)
     this.nesting = new Nesting(warnings, idleClock)
     this.draining = new Draining(this.nesting, () => this.#rest())
     this.driver = new Driver(
@@ -125,7 +125,7 @@ export class Scheduler {
     )
     const failAll = (error: unknown, scope: string) => this.driver.failAll(error, scope)
     const split = (scope: string) => this.#split(scope)
-    this.#notices = new Notices(engine, clock, () => this.handles, audience, failAll, split)
+    this.#notices = new Notices(engine, clock, () => this.handles, sink, failAll, split)
     this.handles = new Handles(
       engine,
       managed && ((name, handle) => this.#notices.manage(managed, name, handle)),
@@ -139,7 +139,7 @@ export class Scheduler {
       warn: (code, message) => warnings.once(code, message),
       broke: (error) => this.#broke(error),
       shared: (stats) => {
-        if (ears.shared.isHeard) tell(eventOf('shared', { shared: stats }))
+        if (topics.shared.hasObservers) tell(eventOf('shared', { shared: stats }))
       },
     })
   }
@@ -207,23 +207,23 @@ export class Scheduler {
     const permit = new Permit(this, ticket, id, names, cost, target, now)
     if (++this.sent === SENT) this.tellUnmet()
     if (method !== undefined) permit.method = method
-    this.#news(this.#ears.send, permit, now)
+    this.#report(this.#topics.send, permit, now)
     return permit
   }
 
   /** Tells who listens to requests. */
-  #news(ear: Ear, request: RequestLike, at?: number, told: Ending = NO_OUTCOME): void {
-    const { isHeard } = ear
-    if (!isHeard && this.hears.length === 0) return
+  #report(topic: Topic, request: RequestLike, at?: number, told: Ending = NO_OUTCOME): void {
+    const { hasObservers } = topic
+    if (!hasObservers && this.observers.length === 0) return
     const now = at ?? Number(this.clock.now())
-    const news = ear.type as News
-    for (const hear of this.hears) hear(news, request, now, told)
-    if (isHeard) this.tell(requestEvent(news, request, now, told))
+    const phase = topic.type as RequestPhase
+    for (const observe of this.observers) observe(phase, request, now, told)
+    if (hasObservers) this.tell(requestEvent(phase, request, now, told))
   }
 
   /** A request waits no longer. */
   cancelled(request: Waiting, error: unknown): void {
-    this.#news(this.#ears.cancel, request, undefined, { error })
+    this.#report(this.#topics.cancel, request, undefined, { error })
   }
 
   /** The request is over. Whatever this throws, the slots come back. */
@@ -381,7 +381,7 @@ export class Scheduler {
     method: string | undefined,
   ): Permit {
     const id = ++this.#taken
-    if (this.#ears.queued.isHeard) this.#news(this.#ears.queued, { id, scopes, target }, now)
+    if (this.#topics.queued.hasObservers) this.#report(this.#topics.queued, { id, scopes, target }, now)
     return this.permit(ticket, id, scopes, cost, target, now, method)
   }
 
@@ -450,7 +450,7 @@ export class Scheduler {
   }
 
   #begin(waiting: Waiting, now: number): void {
-    this.#news(this.#ears.queued, waiting, now)
+    this.#report(this.#topics.queued, waiting, now)
     this.driver.begin(waiting)
     const many = this.driver.waiting
     if (many >= this.#warnThreshold)
@@ -506,8 +506,8 @@ export class Scheduler {
       if (!isRepeatable) this.#engine.cancel(now, ticket)
       else again = this.#waiting(ticket, id, scopes, cost, target, wait!, undefined, undefined, permit)
     }
-    if (permit.outer !== undefined) this.#unheard.hear(permit, told)
-    this.#news(this.#ears.settle, permit, now, told)
+    if (permit.outer !== undefined) this.#missingStatus.ended(permit, told)
+    this.#report(this.#topics.settle, permit, now, told)
     if (this.#notices.areUrgent || told.headers !== undefined)
       try {
         if (this.#engine.hasNotices) this.#notices.pass(told)
@@ -522,17 +522,18 @@ export class Scheduler {
     return settled === 'unknown' ? 'over' : settled
   }
 
-  /** Whether no one hears of requests, and no scope has a manager or budgets. */
+  /** Whether requests have no observers, and scopes neither managers nor budgets. */
   get #isQuiet(): boolean {
-    const isHeard = this.hears.length > 0 || this.#ears.settle.isHeard || this.#notices.areWanted
-    return !isHeard && this.#budgeted.size === 0
+    const hasObservers =
+      this.observers.length > 0 || this.#topics.settle.hasObservers || this.#notices.areWanted
+    return !hasObservers && this.#budgeted.size === 0
   }
 
   /** The same for an outcome without a word, which is what most functions of `run` give. */
   #endQuietly(permit: Permit): Verdict {
     const now = this.clock.now()
     this.#settleQuietly(now, permit.ticket, UNKNOWN, UNKNOWN, '')
-    if (permit.outer !== undefined) this.#unheard.hear(permit, NO_OUTCOME)
+    if (permit.outer !== undefined) this.#missingStatus.ended(permit, NO_OUTCOME)
     return 'over'
   }
 

@@ -36,7 +36,7 @@ export interface Waiter extends Abortable {
 }
 
 /** What it asks of its scheduler. */
-interface Home {
+interface WaitingOwner {
   readonly driver: { given(permit: Permit): void; abandon(waiting: Waiter): void }
   permit(
     ticket: Ticket,
@@ -63,14 +63,14 @@ export class Waiting implements Waiter {
   readonly rank: number | undefined
   alarm: Alarm | undefined
   readonly inside: Permit | undefined
-  readonly #scheduler: Home
+  readonly #scheduler: WaitingOwner
   /** What the caller gets. */
   readonly permit: Promise<Permit>
   #resolve!: (permit: Permit) => void
   #reject!: (error: unknown) => void
 
   constructor(
-    scheduler: Home,
+    scheduler: WaitingOwner,
     ticket: Ticket,
     id: number,
     scopes: readonly string[],

@@ -2,20 +2,20 @@
 import { oneLine } from '../base/text.js'
 import { urlTextOf } from '../scopes/names.js'
 import type { Outcome } from '../wasm/engine.js'
-import { type Ears, eventOf, type ThrottleEvents, type WarningEvent } from './events.js'
+import { eventOf, type ThrottleEvents, type Topics, type WarningEvent } from './events.js'
 import type { Permit } from './permit.js'
 
 /** More scopes than this with a warning each are forgotten, and may be told again. */
 const MOST_KNOWN = 10_000
 
 export class Warnings {
-  readonly #ears: Ears
+  readonly #topics: Topics
   readonly #tell: (event: ThrottleEvents['warning']) => void
   readonly #isPrinted: boolean
   readonly #told = new Set<string>()
 
-  constructor(ears: Ears, tell: (event: ThrottleEvents['warning']) => void, isPrinted: boolean) {
-    this.#ears = ears
+  constructor(topics: Topics, tell: (event: ThrottleEvents['warning']) => void, isPrinted: boolean) {
+    this.#topics = topics
     this.#tell = tell
     this.#isPrinted = isPrinted
   }
@@ -31,7 +31,7 @@ export class Warnings {
 
   /** Tells it, for callers that take care of the once. */
   tell(code: WarningEvent['code'], message: string, scope?: string): void {
-    if (this.#ears.warning.isHeard) this.#tell(eventOf('warning', { code, message, scope }))
+    if (this.#topics.warning.hasObservers) this.#tell(eventOf('warning', { code, message, scope }))
     // A scope's name is any text: it neither begins another line nor commands the terminal.
     else if (this.#isPrinted) console.warn(`autothrottle: ${oneLine(message)} (${code})`)
   }
@@ -41,17 +41,17 @@ export class Warnings {
 // that was warned of is looked up no more.
 
 /** How many requests of a scope may end without a status before the warning. */
-const UNHEARD = 20
+const NO_STATUS = 20
 const HOW_TO_SEND = 'send with the fetch of the permit, ({ fetch }) => …'
 /** Scopes whose silent requests are counted. */
-const MOST_UNHEARD = 10_000
+const MOST_COUNTED = 10_000
 
-export class Unheard {
+export class MissingStatus {
   readonly #warnings: Warnings
   readonly #hasRobots: boolean
   readonly #counts = new Map<string, number>()
-  /** The scope of the last warning: there is no more to count of it. */
-  #deaf: string | undefined
+  /** Fast path: the scope of the last warning, whose requests are counted no more. */
+  #warned: string | undefined
 
   /** `hasRobots`: URLs are to be asked about first, which `fetch` alone does. */
   constructor(warnings: Warnings, hasRobots: boolean) {
@@ -60,29 +60,29 @@ export class Unheard {
   }
 
   /** A request of the caller's ended. */
-  hear({ scopes, target, outer }: Permit, { status, error, backoff, hints, scopes: own }: Outcome): void {
+  ended({ scopes, target, outer }: Permit, { status, error, backoff, hints, scopes: own }: Outcome): void {
     if (this.#hasRobots && urlTextOf(target) !== undefined) {
       const message = `robots has no effect on what other clients send: ${HOW_TO_SEND}`
       this.#warnings.once('no-effect', message, undefined, 'robots')
     }
     if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
       if (this.#counts.size === 0) return
-      this.#deaf = undefined
+      this.#warned = undefined
       for (const scope of scopes) this.#counts.delete(scope)
       return
     }
-    if (scopes[0] === this.#deaf && scopes.length === 1) return
+    if (scopes[0] === this.#warned && scopes.length === 1) return
     if (urlTextOf(target) === undefined || outer?.aborted) return
-    if (this.#counts.size > MOST_UNHEARD) this.#counts.clear()
+    if (this.#counts.size > MOST_COUNTED) this.#counts.clear()
     for (const scope of scopes) {
       const count = (this.#counts.get(scope) ?? 0) + 1
-      if (count > UNHEARD) continue
+      if (count > NO_STATUS) continue
       this.#counts.set(scope, count)
-      if (count < UNHEARD) continue
-      const what = `the last ${UNHEARD} requests of ${scope} ended without a status, so a 429 has no effect`
+      if (count < NO_STATUS) continue
+      const what = `the last ${NO_STATUS} requests of ${scope} ended without a status, so a 429 has no effect`
       const how = `${HOW_TO_SEND}, return the response, or settle({ status })`
       this.#warnings.once('no-status', `${what}: ${how}`, scope)
-      if (scopes.length === 1) this.#deaf = scope
+      if (scopes.length === 1) this.#warned = scope
     }
   }
 }

@@ -25,7 +25,7 @@ import {
   RUN_KEYS,
   type RunOptions,
   type ThrottledRequestInit,
-  unheardIn,
+  unknownWordIn,
 } from '../core/requests.js'
 import { Runner } from '../core/run.js'
 import { Scheduler } from '../core/scheduler.js'
@@ -124,15 +124,15 @@ export class Throttle extends ThrottleEventTarget {
     }
     const managed = ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined
     const tell = (event: ThrottleEvents[keyof ThrottleEvents]) => this.tell(event)
-    const audience = {
-      ears: this.ears,
+    const sink = {
+      topics: this.topics,
       tell,
       managed,
       isDebug: debug ?? false,
-      warnings: new Warnings(this.ears, tell, warnings ?? true),
+      warnings: new Warnings(this.topics, tell, warnings ?? true),
       hasRobots: robots !== undefined && robots.obey !== false,
     }
-    this.#scheduler = new Scheduler(this.#engine, this.#clock, idleClock, audience, hints, isPaced(options))
+    this.#scheduler = new Scheduler(this.#engine, this.#clock, idleClock, sink, hints, isPaced(options))
     // Settings without effect, once the program had time to add a listener.
     queueMicrotask(() => {
       this.#scheduler.tellNotices()
@@ -145,7 +145,7 @@ export class Throttle extends ThrottleEventTarget {
     if (clock === undefined && unref !== true) watchExit(this.#scheduler)
     this.#runner = new Runner(this.#scheduler, settings)
     this.#hasHook = settings.getScopes !== undefined
-    if (robots && audience.hasRobots) {
+    if (robots && sink.hasRobots) {
       this.#robots = new Robots(robots, {
         clock: this.#clock,
         fetch: (url, init) => this.#fetcher.fetchRobots(url, init),
@@ -453,7 +453,7 @@ export class Throttle extends ThrottleEventTarget {
 
   #check(init: ThrottledRequestInit): void {
     checkInit(init)
-    const unheard = init && unheardIn(init)
+    const unheard = init && unknownWordIn(init)
     if (unheard) this.#scheduler.warnings.once('no-effect', unheard[1], undefined, `fetch ${unheard[0]}`)
   }
 

@@ -251,40 +251,40 @@ test('a lease that is given to a process that has closed meanwhile is given back
 
 /** A store that answers each question as the test says, and connections that it plays. */
 function played(answers: (script: string, args: readonly Argument[]) => unknown) {
-  const ears: Map<string, (frame: Uint8Array) => void>[] = []
+  const handlers: Map<string, (frame: Uint8Array) => void>[] = []
   const store: Store = {
     ...{ isCluster: false, publish: async () => 1, reconnect: nothing, close: nothing },
     run: async (script, _, args) => answers(script, args),
     subscriber: async () => {
       const own = new Map<string, (frame: Uint8Array) => void>()
-      ears.push(own)
+      handlers.push(own)
       const subscribe = async (channel: string, hear: (frame: Uint8Array) => void) =>
         void own.set(channel, hear)
       return { isSharded: false, subscribe, unsubscribe: async () => {}, close: () => own.clear() }
     },
   }
-  return { store, ears, transport: new RedisTransport(store, 'x') }
+  return { store, handlers, transport: new RedisTransport(store, 'x') }
 }
 
 test('a connection is made anew when it is asked for, and hears what the old one heard', async () => {
-  const { ears, transport } = played((script) => (script === COMPETE ? ['1', '', '0'] : 1))
+  const { handlers, transport } = played((script) => (script === COMPETE ? ['1', '', '0'] : 1))
   let opened = 0
   const frames: number[] = []
   const peer = { ...NO_LISTENER, unheard: nothing, opened: () => opened++ }
   transport.open({ id: 'p', clock: CLOCK, ...peer, received: (frame) => frames.push(frame[0]!) })
   await transport.compete(0)
-  const channels = [...ears[0]!.keys()]
+  const channels = [...handlers[0]!.keys()]
   assert.deepEqual(
     channels,
     ['all', 'to:p', 'leader'].map((channel) => `autothrottle:{x}:${channel}`),
   )
   transport.reconnect(false)
   while (opened < 2) await undefined
-  assert.deepEqual([...ears[1]!.keys()], channels)
-  assert.equal(ears[0]!.size, 0, 'the old one is closed')
-  ears[1]!.get('autothrottle:{x}:all')?.(Uint8Array.of(5))
+  assert.deepEqual([...handlers[1]!.keys()], channels)
+  assert.equal(handlers[0]!.size, 0, 'the old one is closed')
+  handlers[1]!.get('autothrottle:{x}:all')?.(Uint8Array.of(5))
   // A process that asks for listeners does not speak itself.
-  ears[1]!.get('autothrottle:{x}:leader')?.(new Uint8Array(0))
+  handlers[1]!.get('autothrottle:{x}:leader')?.(new Uint8Array(0))
   assert.deepEqual(frames, [5])
 })
 

@@ -22,7 +22,7 @@ export type Argument = string | Uint8Array
 export interface Subscriber {
   /** Whether it listens to one node of a cluster, beside what goes to all. */
   readonly isSharded: boolean
-  subscribe(channel: string, hear: (frame: Uint8Array) => void): Promise<void>
+  subscribe(channel: string, onMessage: (frame: Uint8Array) => void): Promise<void>
   unsubscribe(channel: string): Promise<void>
   close(): void
 }
@@ -49,11 +49,11 @@ interface Client {
   duplicate(nodes?: never[], options?: { shardedSubscribers: true }): Client
   connect(): Promise<unknown>
   /** With node-redis each call says who hears. */
-  subscribe(channel: string, ...hear: [] | [Ear, isBinary: true]): Promise<unknown>
+  subscribe(channel: string, ...onMessage: [] | [OnMessage, isBinary: true]): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
   ssubscribe?(channel: string): Promise<unknown>
   sunsubscribe?(channel: string): Promise<unknown>
-  sSubscribe?(channel: string, ...hear: [Ear, isBinary: true]): Promise<unknown>
+  sSubscribe?(channel: string, ...onMessage: [OnMessage, isBinary: true]): Promise<unknown>
   sUnsubscribe?(channel: string): Promise<unknown>
   on(event: string, listener: (...args: Uint8Array[]) => void): unknown
   unref?(): void
@@ -66,7 +66,7 @@ interface Client {
   readonly masters?: unknown
 }
 
-type Ear = (frame: Uint8Array, channel: Uint8Array) => void
+type OnMessage = (frame: Uint8Array, channel: Uint8Array) => void
 
 /** The client behind one face; `undefined` for what is no client. */
 export function storeOf(client: unknown): Store | undefined {
@@ -138,19 +138,21 @@ class ClientStore implements Store {
       this.isCluster && !isNode
         ? this.#client.duplicate([], { shardedSubscribers: true })
         : this.#client.duplicate()
-    const ears = new Map<string, (frame: Uint8Array) => void>()
-    const hear: Ear = (frame, channel) => ears.get(String(channel))?.(frame)
-    const heard: [] | [Ear, true] = isNode ? [hear, true] : []
+    const handlers = new Map<string, (frame: Uint8Array) => void>()
+    const onMessage: OnMessage = (frame, channel) => handlers.get(String(channel))?.(frame)
+    const listener: [] | [OnMessage, true] = isNode ? [onMessage, true] : []
     for (const event of ['messageBuffer', 'smessageBuffer'])
-      connection.on(event, (channel, frame) => hear(frame!, channel!))
+      connection.on(event, (channel, frame) => onMessage(frame!, channel!))
     await this.#connected(connection, broke)
     const subscriber = {
       isSharded: this.isCluster && (connection.shardedSubscribers ?? connection.sSubscribe) !== undefined,
-      async subscribe(channel: string, hear: (frame: Uint8Array) => void) {
-        ears.set(channel, hear)
-        await connection.subscribe(channel, ...heard)
+      async subscribe(channel: string, onMessage: (frame: Uint8Array) => void) {
+        handlers.set(channel, onMessage)
+        await connection.subscribe(channel, ...listener)
         if (!subscriber.isSharded) return
-        const answer = isNode ? connection.sSubscribe!(channel, hear, true) : connection.ssubscribe!(channel)
+        const answer = isNode
+          ? connection.sSubscribe!(channel, onMessage, true)
+          : connection.ssubscribe!(channel)
         // A server before Redis 7 does not know the command.
         subscriber.isSharded = await answer.then(
           () => true,
@@ -158,7 +160,7 @@ class ClientStore implements Store {
         )
       },
       async unsubscribe(channel: string) {
-        ears.delete(channel)
+        handlers.delete(channel)
         await connection.unsubscribe(channel)
         if (subscriber.isSharded)
           await (isNode ? connection.sUnsubscribe!(channel) : connection.sunsubscribe!(channel))

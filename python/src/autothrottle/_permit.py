@@ -71,7 +71,7 @@ be sent
 again, since it cannot be repeated; or what its next attempt waits for."""
 
 
-class Giver(Protocol):
+class PermitOwner(Protocol):
     """The scheduler, as far as permits know it."""
 
     clock: Clock
@@ -140,7 +140,7 @@ class Charge:
             raise TypeError(_UNEVEN)
         return checked_costs(dict.fromkeys(names, cost), names)
 
-    def adjust(self, scheduler: Giver, now: int, costs: Mapping[str, float]) -> None:
+    def adjust(self, scheduler: PermitOwner, now: int, costs: Mapping[str, float]) -> None:
         """The engine takes or gives back the difference."""
         before = self._costs
         for name, cost in costs.items():
@@ -170,7 +170,7 @@ class Permit:
     )
 
     def __init__(
-        self, scheduler: Giver, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge
+        self, scheduler: PermitOwner, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge
     ) -> None:
         self._scheduler = scheduler
         self._ticket = ticket
@@ -356,7 +356,7 @@ def _all(around: Permit | tuple[Permit, ...]) -> tuple[Permit, ...]:
     return around if isinstance(around, tuple) else (around,)
 
 
-def permits_around(scheduler: Giver) -> list[Permit]:
+def permits_around(scheduler: PermitOwner) -> list[Permit]:
     """Those of this throttle that hold slots around what runs now."""
     around = _around.get()
     if not around:

@@ -35,9 +35,9 @@ from ._watch import (
     BEFORE_OTHERS,
     Budgets,
     Following,
+    MissingStatus,
     Nested,
     Tally,
-    Unheard,
     Unsettled,
     own_of,
     survive,
@@ -119,7 +119,7 @@ class Scheduler(Draining):
         self._warn_threshold = self.engine.warn_threshold
         self._taken = 0  # Requests that were taken in: the last one's `id`.
         self._warned: set[str] = set()
-        self._unheard = Unheard(self.warn)
+        self._missing_status = MissingStatus(self.warn)
         self.unsettled = Unsettled(self)
         self.nested = Nested()
         self._handles = Handles(self.engine, clock, managed)
@@ -228,7 +228,7 @@ class Scheduler(Draining):
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
-        self._unheard.ended(permit, outcome)
+        self._missing_status.ended(permit, outcome)
         try:
             self.budgets.ends(permit, now, outcome.headers is not None)
             if outcome is NOTHING:

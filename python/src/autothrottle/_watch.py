@@ -6,7 +6,7 @@
   wait for these are in flight, their slots come back.
 * ``Unsettled``: permits that were given out by hand and are never settled. It is said where requests have
   waited for a minute for their slots, and where the program ends.
-* ``Unheard``: a throttle that sees no status of its servers: one warning, before they have to ban.
+* ``MissingStatus``: a throttle that sees no status of its servers: one warning, before they have to ban.
 * ``Tally``: how many requests a throttle sent, and throttles in a row that sent one each.
 * ``Budgets``: scopes whose answers name several budgets (GitHub's resources, Discord's buckets). The
   scheduler names the routes of their requests to the engine, which knows by them from which budget each one
@@ -30,7 +30,7 @@ from ._clock import Alarm, Alarms
 from ._convert import python_path
 from ._events import Events, Notices, SharedEvent
 from ._outcome import Outcome
-from ._permit import Giver, Permit, Wait, Waiting, around
+from ._permit import Permit, PermitOwner, Wait, Waiting, around
 from ._stats import Stats
 from .errors import ClosedError, CostExceedsQuotaError, NestedError, QueueFullError
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .redis import Shared
 
 
-class Watched(Giver, Protocol):
+class WatchedScheduler(PermitOwner, Protocol):
     """The scheduler, as far as these know it."""
 
     alarms: Alarms
@@ -129,7 +129,7 @@ class Nested:
             waiting.outer[0]._scheduler.cancel(self._alarm)
             self._alarm = None
 
-    def free(self, scheduler: Watched) -> None:
+    def free(self, scheduler: WatchedScheduler) -> None:
         """Time alone lets no request leave. If all in flight are functions that wait for requests inside of
         them, no other gives a slot back: theirs are.
         """
@@ -154,7 +154,7 @@ class Nested:
         for permit in functions:
             permit.end_block(None)
 
-    def watch(self, scheduler: Watched) -> None:
+    def watch(self, scheduler: WatchedScheduler) -> None:
         """The same where other processes may give slots back: if no slot has moved for a while."""
         if self._alarm is not None or not self._waits:
             return
@@ -177,7 +177,7 @@ _REMEDY = "use `with` or `async with`, `run`, or `permit.settle(response)`"
 class Unsettled:
     """The permits of one throttle that are in no ``with`` block."""
 
-    def __init__(self, scheduler: Watched) -> None:
+    def __init__(self, scheduler: WatchedScheduler) -> None:
         self._scheduler = scheduler
         self._alarm: Alarm | None = None
 
@@ -203,12 +203,12 @@ def _never(many: int) -> str:
     return "1 permit was not settled" if many == 1 else f"{many} permits were not settled"
 
 
-UNHEARD = 20
+NO_STATUS = 20
 """That many requests of a scope in a row without a status cause a warning."""
 _MOST_SCOPES = 10_000
 
 
-class Unheard:
+class MissingStatus:
     """Scopes whose requests end without a status."""
 
     def __init__(self, warn: Callable[..., None]) -> None:
@@ -231,10 +231,12 @@ class Unheard:
             counts.clear()
         for name in permit.scopes:
             counts[name] = counts.get(name, 0) + 1
-            if counts[name] == UNHEARD:
-                what = f"the last {UNHEARD} requests of {name} ended without a status, so a 429 has no effect"
+            if counts[name] == NO_STATUS:
+                what = (
+                    f"the last {NO_STATUS} requests of {name} ended without a status, so a 429 has no effect"
+                )
                 remedy = "return the response, or tell it by permit.settle(response)"
-                self._warn("no-status", f"{what}; {remedy}", name, f"unheard {name}")
+                self._warn("no-status", f"{what}; {remedy}", name, f"no-status {name}")
 
 
 IN_A_ROW = 20
@@ -285,7 +287,7 @@ ROW = Row()
 class Budgets:
     """The scopes of one throttle that have several budgets, and since when."""
 
-    def __init__(self, scheduler: Watched) -> None:
+    def __init__(self, scheduler: WatchedScheduler) -> None:
         self._scheduler = scheduler
         self._since: dict[str, int] = {}
         self.are_there = False
@@ -326,7 +328,7 @@ class Budgets:
 class Following:
     """Between a scheduler and its group."""
 
-    def __init__(self, scheduler: Watched, event_loop: EventLoop) -> None:
+    def __init__(self, scheduler: WatchedScheduler, event_loop: EventLoop) -> None:
         self._scheduler = scheduler
         self._event_loop = event_loop
         self._host: SharedHost | None = None
@@ -389,12 +391,12 @@ def typed_refusal(error: BaseException) -> BaseException:
 _MOST_S = 1.0
 """So long a fork waits for a throttle, in seconds."""
 
-_schedulers: WeakSet[Watched] = WeakSet()
+_schedulers: WeakSet[WatchedScheduler] = WeakSet()
 _locked: list[Any] = []
 _is_registered = False
 
 
-def survive(scheduler: Watched) -> None:
+def survive(scheduler: WatchedScheduler) -> None:
     """Lets this one work in processes that are forked from here on, and speak when the program ends."""
     global _is_registered
     _schedulers.add(scheduler)
@@ -431,7 +433,7 @@ def _in_child() -> None:
         scheduler.forked()
 
 
-def abandon(scheduler: Watched) -> None:
+def abandon(scheduler: WatchedScheduler) -> None:
     """Ends what waits and what was sent: a fork left those behind who did."""
     now = scheduler.clock.now()
     waiting, sent = tuple(scheduler.waiting), tuple(scheduler.in_flight)
