@@ -19,7 +19,11 @@ async function one(library, count, rate) {
   const name = `costs-${process.pid}-${library}-${count}-${rate}`
   const told = { library, name, store, rate, atOnce: 8, ms: MS, warmMs: WARM }
   const children = Array.from({ length: count }, () => member('costs', told))
-  const next = (child) => new Promise((resolve) => child.once('message', resolve))
+  const next = (child) =>
+    new Promise((resolve, reject) => {
+      child.once('message', resolve)
+      child.once('exit', () => reject(new Error(`a process of ${library} has ended`)))
+    })
   await Promise.all(children.map(next))
   const all = Promise.all(children.map(next))
   for (const child of children) child.send('go')

@@ -111,9 +111,9 @@ async function asks({ name, index, atOnce, ms, store }) {
 const COSTS = {
   async autothrottle({ name, store, rate }) {
     const shared = await group({ name, store })
-    const { delay, ...free } = FREE
-    const limit = rate > 0 ? { rate } : { delay }
-    const throttle = createThrottle({ maxInFlight: 10_000, defaults: { ...free, ...limit }, shared })
+    const { jitter, concurrency } = FREE
+    const defaults = rate > 0 ? { rate, jitter, concurrency } : FREE
+    const throttle = createThrottle({ maxInFlight: 10_000, defaults, shared })
     const ask = async () => (await throttle.acquire({ scopes: 'x' })).settle({ status: 200, latency: 1 })
     return Object.assign(ask, { isWriter: () => throttle.stats().ageMs === 0 })
   },

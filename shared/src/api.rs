@@ -319,7 +319,10 @@ pub enum Warning {
         ours: Epoch,
     },
     /// A group has as many members as there may be: another one is not served. At most once a minute.
-    GroupFull,
+    GroupFull {
+        /// It is this process.
+        here: bool,
+    },
 }
 
 /// What a process is in its group.

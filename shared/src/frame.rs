@@ -277,6 +277,10 @@ pub mod reply {
     pub const FREE: u32 = 16;
     /// No slot that was granted before may be used again.
     pub const ENDS: u32 = 32;
+    /// The group has no room for this process.
+    pub const FULL: u32 = 64;
+    /// A request waits for the window of its strict quota, since it is not known what left before.
+    pub const LOST: u32 = 128;
 }
 
 /// What the next leader needs.

@@ -7,10 +7,14 @@ use autothrottle::{
 
 use crate::{
     api::MemberId,
+    aside::strict,
     codec::{Number, Plain},
     frame::{Said, reply},
     leader::{Leader, cost_of},
 };
+
+/// Scopes whose turn is remembered, at most.
+const MOST_PHASES: usize = 10_000;
 
 impl Leader {
     /// Everybody who may leave now.
@@ -81,6 +85,46 @@ impl Leader {
         }
         self.touch(&what);
         strict.is_some()
+    }
+
+    /// How long a request of these scopes waits whatever the limits say: where it is unknown what left of a
+    /// strict quota, for its window; alone, for this process's turn among those that are.
+    pub(crate) fn put_off(&mut self, now: Instant, from: MemberId, names: &[String]) -> Span {
+        let mut until = now;
+        for name in names {
+            if let Some(since) = self.unknown
+                && let Some((_, window)) = strict(&self.config, self.settings.get(name), name)
+                && since + window > until
+            {
+                until = since + window;
+                if let Some(peer) = self.peers.get_mut(&from) {
+                    peer.flags |= reply::LOST;
+                    self.owed.add(from, ());
+                }
+            }
+            if let Some((of, rank)) = self.share {
+                until = until.max(self.phase(now, name, of, rank));
+            }
+        }
+        until.since(now)
+    }
+
+    /// When this process's turn begins in a scope. All go on alone at once: one gap after the other they
+    /// send, and not all in the same instant.
+    fn phase(&mut self, now: Instant, name: &str, of: u32, rank: u32) -> Instant {
+        if let Some(&known) = self.phases.get(name) {
+            return known;
+        }
+        let scope = self.engine.intern(name);
+        let engine_now = self.now(now);
+        let gap = self.engine.scope_stats_at(engine_now, scope).map_or(0.0, |stats| stats.delay_ms);
+        let place = if rank < of { rank } else { u32::from(self.id.0[15]) % of };
+        let at = now + Span::from_millis(gap * f64::from(place));
+        if self.phases.len() >= MOST_PHASES {
+            self.phases.clear();
+        }
+        self.phases.insert(name.into(), at);
+        at
     }
 
     /// How far ahead grants are made: so far that nine of ten arrive in time everywhere, at most a fifth of

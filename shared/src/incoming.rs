@@ -152,7 +152,16 @@ impl Shared {
                     return self.greet(from, head);
                 }
                 let is_ping = matches!(said, Said::Ping);
+                let is_story = matches!(said, Said::Open(_));
                 leader.hear(now, from, head, said);
+                if is_story && !leader.peers.contains_key(&from) {
+                    let reply = Reply { flags: reply::FULL, ..Reply::default() };
+                    return self.say_to(
+                        from,
+                        Head { epoch, session: head.session, ..Head::default() },
+                        reply,
+                    );
+                }
                 if is_ping && let Some((to, head, reply)) = leader.reply(now, from, true) {
                     self.say_to(to, head, reply);
                 }
@@ -252,6 +261,15 @@ impl Shared {
     }
 
     pub(crate) fn replied(&mut self, head: &Head, reply: Reply, is_local: bool) {
+        if reply.has(reply::LOST) && !is_local && self.is_seldom(4) {
+            self.warn(Warning::StateLost);
+        }
+        if reply.has(reply::FULL) {
+            if self.is_seldom(2) {
+                self.warn(Warning::GroupFull { here: true });
+            }
+            return;
+        }
         let mut gone = Vec::new();
         let lease = self.lease_span();
         self.member.on_reply(self.now, lease, head, reply, is_local, &mut gone);

@@ -13,7 +13,7 @@ use autothrottle::{
 
 use crate::{
     api::{Epoch, MemberId, Order, Refusal},
-    aside::{Aside, Settings, strict},
+    aside::{Aside, Settings},
     clock::EngineClock,
     codec::{Number, hash, plain},
     few::Few,
@@ -31,8 +31,6 @@ const LONG_AGO_MS: f64 = 1e10;
 pub const MOST_MEMBERS: usize = 4096;
 /// Batches of a member that came before others, at most.
 const MOST_EARLY: usize = 64;
-/// Scopes whose turn is remembered, at most.
-const MOST_PHASES: usize = 10_000;
 /// Members that left and are remembered, at most.
 const MOST_FORMER: usize = 1024;
 
@@ -355,7 +353,7 @@ impl Leader {
         let engine_now = self.now(now);
         let share = share_of(self.share);
         let (scopes, costs) = self.scopes(&ask.what);
-        let delay = ask.delay.max(self.put_off(now, &ask.what.names));
+        let delay = ask.delay.max(self.put_off(now, from, &ask.what.names));
         let (delay, waited) = (delay.millis() / share, ask.waited.millis());
         let priority = ask.what.priority.0;
         let ticket = self.engine.submit_again(engine_now, &scopes, &costs, priority, delay, waited);
@@ -376,41 +374,6 @@ impl Leader {
             peer.refused.push((ask.id, why));
             self.owed.add(from, ());
         }
-    }
-
-    /// How long a request of these scopes waits whatever the limits say: where it is unknown what left of a
-    /// strict quota, for its window; alone, for this process's turn among those that are.
-    fn put_off(&mut self, now: Instant, names: &[String]) -> Span {
-        let mut until = now;
-        for name in names {
-            if let Some(since) = self.unknown
-                && let Some((_, window)) = strict(&self.config, self.settings.get(name), name)
-            {
-                until = until.max(since + window);
-            }
-            if let Some((of, rank)) = self.share {
-                until = until.max(self.phase(now, name, of, rank));
-            }
-        }
-        until.since(now)
-    }
-
-    /// When this process's turn begins in a scope. All go on alone at once: one gap after the other they
-    /// send, and not all in the same instant.
-    fn phase(&mut self, now: Instant, name: &str, of: u32, rank: u32) -> Instant {
-        if let Some(&known) = self.phases.get(name) {
-            return known;
-        }
-        let scope = self.engine.intern(name);
-        let engine_now = self.now(now);
-        let gap = self.engine.scope_stats_at(engine_now, scope).map_or(0.0, |stats| stats.delay_ms);
-        let place = if rank < of { rank } else { u32::from(self.id.0[15]) % of };
-        let at = now + Span::from_millis(gap * f64::from(place));
-        if self.phases.len() >= MOST_PHASES {
-            self.phases.clear();
-        }
-        self.phases.insert(name.into(), at);
-        at
     }
 
     pub(crate) fn hold(

@@ -136,7 +136,7 @@ pub(crate) struct Way {
     /// Frames that were cut, and those of others of which parts are missing.
     pub cut: u32,
     pub parts: Parts,
-    pub warned_at: [Option<Instant>; 4],
+    pub warned_at: [Option<Instant>; 5],
     /// Scopes whose servers name several budgets.
     pub split: Few<String>,
     /// Settings of which a process has said that they have no effect, or what they bound.
@@ -196,7 +196,7 @@ impl Shared {
                 bad: 0,
                 cut: 0,
                 parts: Parts::default(),
-                warned_at: [None; 4],
+                warned_at: [None; 5],
                 split: Few::default(),
                 found: Few::default(),
                 told_options: 0,

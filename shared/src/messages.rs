@@ -16,7 +16,7 @@ impl Warning {
             Self::Online => "group-online",
             Self::SilentConnection { .. } => "group-silent",
             Self::TwoWriters { .. } => "group-two-writers",
-            Self::GroupFull => "group-full",
+            Self::GroupFull { .. } => "group-full",
         }
     }
 
@@ -70,8 +70,9 @@ impl Warning {
                 "another process has the writer's lease, too (epoch {ours}), so a limit may count twice: the store \
                  lost data, or this machine was suspended or too busy"
             ),
-            Self::GroupFull => {
-                "the group has as many processes as it may have: another one is not served".into()
+            Self::GroupFull { here } => {
+                let which = if *here { "this" } else { "another" };
+                format!("the group has as many processes as it may have: {which} one is not served")
             }
         }
     }

@@ -159,7 +159,7 @@ impl Shared {
             }
         }
         if is_crowded && self.is_seldom(2) {
-            self.warn(Warning::GroupFull);
+            self.warn(Warning::GroupFull { here: false });
         }
         self.hurry();
     }

@@ -66,6 +66,11 @@ pub struct Group {
     pub mute: Vec<usize>,
     /// The store cannot be reached by these.
     pub cut: Vec<usize>,
+    /// The store answers no question and carries no frame; or it refuses all but what is said to the leader.
+    pub stands_still: bool,
+    pub refuses: bool,
+    /// A frame, and an answer of the store, takes so much longer.
+    pub far: u64,
     pub holder: Option<(usize, u64, u64)>,
     pub epoch: u64,
     pub stored: Option<(Vec<u8>, u64)>,
@@ -109,7 +114,11 @@ impl Group {
     pub fn says(&mut self, of: usize, effect: Effect) {
         let now = self.now;
         let is_cut = self.cut.contains(&of);
-        let later = now + 2 * WAY;
+        let later = now + 2 * WAY + self.far;
+        if self.stands_still && !matches!(effect, Effect::Warn(_) | Effect::Fail { .. }) {
+            return;
+        }
+        let is_cut = is_cut || self.refuses && !matches!(effect, Effect::ToLeader(_));
         let mut tell = |to: usize, news: News| self.news.push_back((later, to, news));
         let is_held = self.holder.is_some_and(|(_, _, until)| until > now);
         if let Effect::ToLeader(bytes) | Effect::ToMember { bytes, .. } | Effect::ToAll { bytes, .. } =
@@ -181,6 +190,9 @@ impl Group {
     }
 
     fn hears(&mut self, of: usize, news: News) {
+        if of >= self.processes.len() {
+            return;
+        }
         if self.deaf.contains(&of) && matches!(news, News::Frame(_)) {
             return;
         }

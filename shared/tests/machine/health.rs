@@ -1,6 +1,6 @@
 //! Health is the truth: what a process that gets no permit says of itself names the reason.
 
-use autothrottle_shared::{Input, Offline, Role, Settings, Warning};
+use autothrottle_shared::{Effect, Input, Offline, Role, Settings, Warning};
 use serde_json::json;
 
 use super::group::{Group, at, gap, options, settings};
@@ -152,7 +152,7 @@ fn busy(settings: &Settings) -> (Group, usize) {
 #[test]
 fn each_fault_is_named_by_the_process_that_gets_no_permit() {
     type Fault = (&'static str, fn(&mut Group, usize), fn(&[Warning]) -> bool);
-    let faults: [Fault; 6] = [
+    let faults: [Fault; 8] = [
         (
             "the leader stands still, and with it the others",
             |group, member| {
@@ -164,6 +164,16 @@ fn each_fault_is_named_by_the_process_that_gets_no_permit() {
         (
             "the store is away",
             |group, _| group.cut = vec![0, 1, 2],
+            |warned| matches!(warned, [Warning::Offline { why, .. }] if why == "it is away"),
+        ),
+        (
+            "the store stands still",
+            |group, _| group.stands_still = true,
+            |warned| matches!(warned, [Warning::Offline { why, .. }] if why == "no answer came in time"),
+        ),
+        (
+            "the store refuses what it is asked: it has no room, or may only be read",
+            |group, _| group.refuses = true,
             |warned| matches!(warned, [Warning::Offline { why, .. }] if why == "it is away"),
         ),
         (
@@ -211,6 +221,96 @@ fn each_fault_is_named_by_the_process_that_gets_no_permit() {
         let warned = group.warned.get(&member).cloned().unwrap_or_default();
         assert!(names(&warned), "{word}: {warned:?}");
     }
+}
+
+/// What a process says of itself, told to another by its name.
+fn as_another(frame: &[u8], name: u32) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[2..6].copy_from_slice(&name.to_be_bytes());
+    frame
+}
+
+#[test]
+fn a_process_for_which_the_group_has_no_room_says_so() {
+    let mut group = Group::of(2, &gap(50.0), &settings());
+    group.ask(0, 1);
+    group.ask(1, 1);
+    group.run(1_000_000, 10_000);
+    let leader = (0..2).find(|&of| group.role(of) == Role::Leader).unwrap();
+    let member = 1 - leader;
+    // Its story, told by as many processes as a group may have.
+    group.processes[member].handle(at(group.now), Input::Opened);
+    let mut story = Vec::new();
+    while let Some(effect) = group.processes[member].poll_effect(at(group.now)) {
+        if let (Effect::ToLeader(bytes), true) = (&effect, story.is_empty()) {
+            story.clone_from(bytes);
+        }
+        group.says(member, effect);
+    }
+    for name in 0..4200 {
+        hears(&mut group, leader, &as_another(&story, 0xaa00_0000 + name));
+    }
+    let young = group.join(&gap(50.0), &settings());
+    group.ask(young, 10);
+    group.run(2_000_000, 10_000);
+    assert_eq!(group.warned[&young], [Warning::GroupFull { here: true }]);
+    assert_eq!(group.warned[&leader], [Warning::GroupFull { here: false }]);
+    assert_eq!((group.count(young), group.warned.len()), (0, 2));
+    // The others are silent, and their places are free again.
+    group.run(3_000_000, 10_000);
+    assert_eq!(group.count(young), 10);
+}
+
+#[test]
+fn who_waits_since_it_is_not_known_what_left_of_its_quota_says_so() {
+    let strict = options(json!({ "quota": 10, "window": 3000, "strict": true }));
+    let mut group = Group::of(3, &strict, &settings());
+    group.stored = Some((b"garbage".to_vec(), 1_000_000));
+    group.epoch = 4;
+    for of in 0..3 {
+        group.ask(of, 20);
+    }
+    group.run(2_000_000, 10_000);
+    assert!(group.sent.is_empty());
+    for of in 0..3 {
+        assert_eq!(group.warned[&of], [Warning::StateLost], "{of}");
+    }
+    group.run(20_000_000, 10_000);
+    assert!(group.warned.values().all(|warned| warned.len() == 1), "{:?}", group.warned);
+}
+
+#[test]
+fn a_way_that_is_slow_is_told_by_how_long_an_answer_takes() {
+    let (mut group, member) = busy(&settings());
+    group.far = 400_000;
+    group.run(10_000_000, 10_000);
+    let leader = (0..3).find(|&of| group.role(of) == Role::Leader).unwrap();
+    let status = |of: usize| group.processes[of].status(at(group.now));
+    let there_and_back = status(member).round_trip.unwrap().millis();
+    assert!((800.0..1000.0).contains(&there_and_back), "{there_and_back}");
+    assert_eq!(status(leader).lead.millis(), 300.0);
+    assert!(silence(&group, member) < 1500.0);
+}
+
+/// A laptop that was closed, a debugger: what it did not hear meanwhile is no silence.
+#[test]
+fn a_process_that_stood_still_for_a_minute_raises_no_alarm_and_is_served() {
+    let mut group = Group::of(3, &gap(50.0), &settings());
+    for of in 0..3 {
+        group.ask(of, 200);
+    }
+    group.run(3_000_000, 10_000);
+    let member = (0..3).find(|&of| group.role(of) == Role::Member).unwrap();
+    group.stands = member;
+    group.run(60_000_000, 10_000);
+    let before = group.count(member);
+    group.stands = usize::MAX;
+    group.run(2_000_000, 10_000);
+    assert!(group.count(member) > before + 3);
+    let status = group.processes[member].status(at(group.now));
+    assert_eq!((status.offline_since, status.members), (None, Some(3)));
+    assert!(silence(&group, member) < 700.0);
+    assert!(group.warned.is_empty(), "{:?}", group.warned);
 }
 
 #[test]

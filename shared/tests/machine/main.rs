@@ -5,6 +5,7 @@ mod budgets;
 mod group;
 mod health;
 mod many;
+mod shares;
 
 use autothrottle::{
     Rng, Span,

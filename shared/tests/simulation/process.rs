@@ -463,7 +463,7 @@ fn word_of(warning: &Warning) -> &'static str {
         Warning::Online => "online",
         Warning::SilentConnection { .. } => "deaf",
         Warning::TwoWriters { .. } => "epoch",
-        Warning::GroupFull => "crowded",
+        Warning::GroupFull { .. } => "crowded",
     }
 }
 
