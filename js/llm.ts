@@ -22,7 +22,7 @@ import { checkOptions, REQUEST_KEYS, type RequestOptions } from './core/requests
 import { watched, withMetadata } from './fetch/body.js'
 import { isHttp } from './fetch/redirects.js'
 import { isStream, sent } from './fetch/send.js'
-import { Body, refusalOf, toldBy } from './llm/answer.js'
+import { Body, limitsOf, refusalOf } from './llm/answer.js'
 import { Budgets, type Call, type LlmLimit, OwnScope } from './llm/budgets.js'
 import { type Asked, askedOf, OTHER, VENDORS, type Vendor } from './llm/request.js'
 import { RETRY_MAX_RETRY_AFTER } from './options/generated.js'
@@ -284,17 +284,17 @@ class Llm {
       }
       const { status } = response
       const isRefused = REFUSALS.includes(status)
-      const told = toldBy(response.headers, budgets.rules)
+      const limits = limitsOf(response.headers, budgets.rules)
       const outcome = { status, latency: throttle.now() - call.sentAt, hints: {} }
       if (!isRefused && response.headers.get('x-should-retry') !== 'true') {
-        budgets.told(call, told)
+        budgets.report(call, limits)
         return this.#answered(response, outcome, call, budgets, wanted)
       }
       if (isRefused) this.stats.refused++
       const text = await response.text().catch(() => '')
       const { wait, isFinal, kind } = refusalOf(response, text, vendor === 'anthropic')
       const isLimit = status === 429
-      budgets.told(call, told, isLimit && !isFinal ? (wait ?? 0) : undefined)
+      budgets.report(call, limits, isLimit && !isFinal ? (wait ?? 0) : undefined)
       budgets.refused(call, isLimit && !isFinal ? kind : undefined, wait)
       // The model's scopes know of it, or the host's where the whole server is overloaded. A bucket that is
       // known refills as we know: no pace has to be found.
@@ -446,10 +446,10 @@ function asAnswer(error: ThrottleError, isAnthropic: boolean): Response {
   const { code, message } = error
   const isSent = (error as { isSent?: boolean }).isSent === true
   const type = isAnthropic ? 'rate_limit_error' : 'autothrottle'
-  const told = isAnthropic
+  const body = isAnthropic
     ? { type: 'error', error: { type, message } }
     : { error: { type, message, param: null, code } }
-  return Response.json(told, {
+  return Response.json(body, {
     status: isSent ? 408 : 429,
     headers: { 'x-should-retry': 'false', 'x-autothrottle-error': code },
   })

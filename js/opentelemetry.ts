@@ -41,7 +41,7 @@ export interface InstrumentOptions {
 interface Waiting {
   readonly at: number
   readonly caller: Context
-  told: Attributes
+  attributes: Attributes
   span: Span | undefined
 }
 
@@ -91,10 +91,10 @@ export function instrument(throttle: Throttle, options: InstrumentOptions = {}):
     for (const scope of scopes) {
       const { reason } = throttle.scope(scope).stats
       if (reason === undefined) continue
-      request.told = attributesOf(scope, { 'autothrottle.reason': reason })
+      request.attributes = attributesOf(scope, { 'autothrottle.reason': reason })
       break
     }
-    request.span = tracer?.startSpan('throttle.wait', { attributes: request.told }, request.caller)
+    request.span = tracer?.startSpan('throttle.wait', { attributes: request.attributes }, request.caller)
   }
 
   /** The wait is over: the request left, or gave up. */
@@ -102,8 +102,8 @@ export function instrument(throttle: Throttle, options: InstrumentOptions = {}):
     const request = waiting.get(id)
     if (request === undefined) return
     waiting.delete(id)
-    const { span, told } = request
-    if (at > request.at) waits?.record((at - request.at) / 1000, told)
+    const { span, attributes } = request
+    if (at > request.at) waits?.record((at - request.at) / 1000, attributes)
     if (error !== undefined) span?.setStatus({ code: SpanStatusCode.ERROR, message: String(error) })
     span?.end()
   }
@@ -111,14 +111,14 @@ export function instrument(throttle: Throttle, options: InstrumentOptions = {}):
   const record: RequestObserver = (phase, { id, scopes }, at, { status, error }) => {
     if (phase === 'settle') return requests?.add(1, attributesOf(scopes[0] ?? '', outcomeOf(status, error)))
     if (phase !== 'queued') return end(id, at, error)
-    const told = attributesOf(scopes[0] ?? '', { 'autothrottle.reason': 'unknown' })
-    waiting.set(id, { at, caller: context.active(), told, span: undefined })
+    const attributes = attributesOf(scopes[0] ?? '', { 'autothrottle.reason': 'unknown' })
+    waiting.set(id, { at, caller: context.active(), attributes, span: undefined })
     queueMicrotask(() => begin(id, scopes))
   }
   // No request fails by what an exporter throws: the program gets it as from an event's listener.
-  const safe: RequestObserver = (...told) => {
+  const safe: RequestObserver = (...args) => {
     try {
-      record(...told)
+      record(...args)
     } catch (error) {
       queueMicrotask(() => {
         throw error

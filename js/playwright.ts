@@ -118,19 +118,19 @@ export async function throttlePage(
   options: PageOptions = {},
 ): Promise<() => Promise<void>> {
   const kinds: readonly string[] = options.resourceTypes ?? ['document', 'xhr', 'fetch']
-  const saidOf = (request: PageRequest) =>
+  const optionsOf = (request: PageRequest) =>
     kinds.includes(request.resourceType()) && /^https?:/.test(request.url())
       ? (options.request?.(request) ?? {})
       : false
-  return 'route' in page ? routed(page, throttle, saidOf) : intercepted(page, throttle, saidOf)
+  return 'route' in page ? routed(page, throttle, optionsOf) : intercepted(page, throttle, optionsOf)
 }
 
-type SaidOf = (request: PageRequest) => ClientRequestOptions | false
+type OptionsOf = (request: PageRequest) => ClientRequestOptions | false
 
 async function routed(
   page: PlaywrightLike,
   throttle: Throttle,
-  saidOf: SaidOf,
+  optionsOf: OptionsOf,
 ): Promise<() => Promise<void>> {
   const flights = new WeakMap<Routed, Flight>()
   const open = new Set<Flight>()
@@ -148,7 +148,7 @@ async function routed(
   }
   const onRoute = async (route: Route) => {
     const request = route.request()
-    const own = saidOf(request)
+    const own = optionsOf(request)
     if (own === false) return route.fallback()
     const flight = new Flight(throttle, own)
     open.add(flight)
@@ -187,12 +187,12 @@ function isRedirect(response: PageResponse): boolean {
 async function intercepted(
   page: PuppeteerLike,
   throttle: Throttle,
-  saidOf: SaidOf,
+  optionsOf: OptionsOf,
 ): Promise<() => Promise<void>> {
   const flights = new WeakMap<Intercepted, Flight>()
   const onRequest = async (request: Intercepted) => {
     if (request.isInterceptResolutionHandled()) return
-    const own = saidOf(request)
+    const own = optionsOf(request)
     if (own === false) return request.continue({}, 0)
     const flight = new Flight(throttle, own)
     flights.set(request, flight)

@@ -187,11 +187,11 @@ class Exchange {
   }
 
   /** Settles, if that was not done before, and then tells, whatever becomes of either. */
-  #end(outcome: PermitOutcome, tell: () => void): void {
+  #end(outcome: PermitOutcome, report: () => void): void {
     try {
       this.#permit?.settle(outcome)
     } finally {
-      tell()
+      report()
     }
   }
 }

@@ -26,8 +26,8 @@ const SIGNALS: Record<string, number> = { SIGINT: 130, SIGTERM: 143 }
 /** Runs a command, and gives its exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   const [command = '', ...rest] = args
-  if (command === '--version') return tell(`${build.version}\n`)
-  if (['', '--help', '-h', 'help'].includes(command)) return tell(HELP[''])
+  if (command === '--version') return answer(`${build.version}\n`)
+  if (['', '--help', '-h', 'help'].includes(command)) return answer(HELP[''])
   if (!Object.hasOwn(HELP, command)) {
     const meant = nearest(command, Object.keys(HELP))
     const hint = meant === undefined ? '' : `: did you mean ${meant}?`
@@ -36,7 +36,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const name = command as Command
   try {
     const { positionals, values } = readArguments(name, rest)
-    if (values.help === true) return tell(HELP[name])
+    if (values.help === true) return answer(HELP[name])
     if (name === 'simulate') simulate(positionals, values)
     if (name === 'presets') presets(positionals, values)
     if (name === 'robots') return (await robots(positionals, values)) ? DONE : SOME_FAILED
@@ -50,7 +50,7 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-function tell(text: string): number {
+function answer(text: string): number {
   print(text)
   return DONE
 }

@@ -295,7 +295,7 @@ export class Run {
     }
     Object.assign(entry, { depth: job.depth, ...sends.times(), ...failure })
     host.failed++
-    this.#tell(entry)
+    this.#record(entry)
     return true
   }
 
@@ -306,7 +306,7 @@ export class Run {
   }
 
   /** Counts what has no answer, and tells the first ones; what was said of the whole host is said once. */
-  #tell({ url, error, code }: Entry): void {
+  #record({ url, error, code }: Entry): void {
     const givenUp = this.frontier.hosts.get(toUrl(url)?.host ?? '')?.givenUp
     if (code === 'ERR_ROBOTS' && givenUp === undefined) this.totals.disallowed++
     else if (++this.totals.failed <= PROBLEMS_SHOWN && error !== givenUp?.error) this.say(`${url}: ${error}`)
@@ -316,7 +316,7 @@ export class Run {
   async reject(text: string, line: number, error: string): Promise<void> {
     if (!this.frontier.markDone(text)) return
     const entry: Entry = { url: text, line, error: `line ${line}: ${error}`, code: 'ERR_LINE' }
-    this.#tell(entry)
+    this.#record(entry)
     await this.#commit(entry)
   }
 
@@ -337,7 +337,7 @@ export class Run {
       else
         for (let job = host.shift(); job; job = host.shift()) {
           const entry = { url: job.url, key: job.key, depth: job.depth, ...host.givenUp }
-          this.#tell(entry)
+          this.#record(entry)
           await this.#commit(entry)
         }
     }

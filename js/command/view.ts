@@ -55,7 +55,7 @@ export function startView(run: Run): View {
   const isTerminal = process.stderr.isTTY === true && !isJson && process.env.TERM !== 'dumb'
   const isColored = isTerminal && !process.env.NO_COLOR
   let drawn = 0
-  let toldAt = 0
+  let shownAt = 0
   const draw = (isLast: boolean) => {
     const now = Date.now()
     const shown = look(run, now)
@@ -70,8 +70,8 @@ export function startView(run: Run): View {
       drawn = lines.length
       return
     }
-    if (!isLast && now - toldAt < 2000) return
-    toldAt = now
+    if (!isLast && now - shownAt < 2000) return
+    shownAt = now
     say(isJson ? `${json({ progress: shown })}\n` : `${plainLine(shown)}\n`)
   }
   run.say = (problem) => {

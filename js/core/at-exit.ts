@@ -20,7 +20,7 @@ export type Stuck = Pick<
   | 'isIdle'
   | 'sent'
   | 'closed'
-  | 'tellUnmet'
+  | 'warnUnusedNames'
   | 'clock'
   | 'driver'
   | 'nesting'
@@ -65,11 +65,11 @@ export function watchExit(one: Stuck): void {
   if (isListening) return
   isListening = true
   process.on('beforeExit', () => {
-    for (const each of [...stuck]) tell(each.deref())
+    for (const each of [...stuck]) report(each.deref())
   })
 }
 
-function tell(one: Stuck | undefined): void {
+function report(one: Stuck | undefined): void {
   if (!one || one.closed) return
   const { driver, clock, nesting, warnings, unread } = one
   if (unread > 0) {
@@ -77,7 +77,7 @@ function tell(one: Stuck | undefined): void {
     const message = `the program ends, and no loop has read what map gives: ${how}`
     warnings.once('never-sent', message, undefined, 'map')
   }
-  one.tellUnmet()
+  one.warnUnusedNames()
   driver.drain()
   const { waiting, inFlight } = driver.engine
   const entering = one.entering.size

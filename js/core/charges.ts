@@ -19,18 +19,18 @@ export class Charges {
 
   /** What a request turned out to cost. It may have been settled. */
   adjust(permit: Permit, cost: PermitOutcome['cost']): void {
-    const told = checkedCost(cost, permit)
-    this.#charge(permit, true, (name) => (typeof told === 'object' ? told[name] : told))
+    const checked = checkedCost(cost, permit)
+    this.#charge(permit, true, (name) => (typeof checked === 'object' ? checked[name] : checked))
   }
 
   /** After an adjustment the outcome carries no cost: the engine would begin from what it expected. */
-  costs(permit: Permit, told: Outcome): Outcome {
-    if (told.cost === undefined && !told.scopes?.some((own) => own.cost !== undefined)) return told
-    const { cost, scopes, ...rest } = told
+  costs(permit: Permit, outcome: Outcome): Outcome {
+    if (outcome.cost === undefined && !outcome.scopes?.some((own) => own.cost !== undefined)) return outcome
+    const { cost, scopes, ...rest } = outcome
     const { isAdjusted } = permit
     const ownOf = (name: string) => scopes?.find(({ scope }) => scope === this.#handles.of(name).handle)
     this.#charge(permit, isAdjusted, (name) => ownOf(name)?.cost ?? cost)
-    if (!isAdjusted) return told
+    if (!isAdjusted) return outcome
     return scopes ? { ...rest, scopes: scopes.map(({ cost: _, ...own }) => own) } : rest
   }
 

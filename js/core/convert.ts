@@ -39,7 +39,7 @@ export class Converter {
     const { status, headers, error } = answerOf(outcome)
     if (status === undefined && error === undefined) checkSaid(outcome)
     const backoffs = checkedBackoffs('settle', outcome.scopes, permit.scopes)
-    const told: { [Key in keyof Outcome]: Outcome[Key] | undefined } = {
+    const converted: { [Key in keyof Outcome]: Outcome[Key] | undefined } = {
       status,
       error,
       headers,
@@ -54,7 +54,7 @@ export class Converter {
       cost: typeof cost === 'number' ? cost : undefined,
       adjustDelay,
     }
-    return told as Outcome
+    return converted as Outcome
   }
 
   /**

@@ -29,7 +29,7 @@ export interface Ending {
 export type RequestPhase = 'queued' | 'send' | 'settle' | 'cancel'
 
 /** Hears of it as a plain function: an event costs more. It never throws. */
-export type RequestObserver = (phase: RequestPhase, request: RequestLike, at: number, told: Ending) => void
+export type RequestObserver = (phase: RequestPhase, request: RequestLike, at: number, ending: Ending) => void
 
 /**
  * Something happened to a request. `target` is what was asked for, as spoken of everywhere else; the throttle
@@ -163,9 +163,9 @@ export interface ThrottleEvents {
 /** An event, with what it tells. */
 export function eventOf<T extends keyof ThrottleEvents>(
   type: T,
-  told: Omit<ThrottleEvents[T], keyof Event>,
+  fields: Omit<ThrottleEvents[T], keyof Event>,
 ): ThrottleEvents[T] {
-  return Object.assign(new Event(type), told) as unknown as ThrottleEvents[T]
+  return Object.assign(new Event(type), fields) as unknown as ThrottleEvents[T]
 }
 
 /** The event of a request; `status`, `error` and `latencyMs` are there where it ended. */
@@ -175,9 +175,9 @@ export function requestEvent(
   at: number,
   { status, error, latencyMs }: Ending,
 ): ThrottleEvents[RequestPhase] {
-  const told = { id, scopes, at, status, error, latencyMs, url: urlTextOf(target) }
+  const fields = { id, scopes, at, status, error, latencyMs, url: urlTextOf(target) }
   // The platform's own target is a getter.
-  return Object.defineProperty(eventOf(phase, told as never), 'target', { value: target, enumerable: true })
+  return Object.defineProperty(eventOf(phase, fields as never), 'target', { value: target, enumerable: true })
 }
 
 type Callback = ((event: never) => void) | { handleEvent(event: never): void }
@@ -333,7 +333,7 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
   }
 
   /** @internal Tells the listeners. */
-  protected tell(event: ThrottleEvents[keyof ThrottleEvents]): void {
+  protected emit(event: ThrottleEvents[keyof ThrottleEvents]): void {
     const topic = this.#topics.of(event.type)
     if (topic?.hasListeners) this.dispatchEvent(event)
     topic?.publish(event)

@@ -15,7 +15,7 @@ import type { Warnings } from './warnings.js'
 /** Where notices go: listeners, managers, the console. */
 export interface EventSink {
   readonly topics: Topics
-  readonly tell: (event: ThrottleEvents[keyof ThrottleEvents]) => void
+  readonly emit: (event: ThrottleEvents[keyof ThrottleEvents]) => void
   readonly managed: ManagedScopes | undefined
   readonly isDebug: boolean
   readonly warnings: Warnings
@@ -86,22 +86,22 @@ export class Notices {
           failure ??= { error }
         }
       } else if (kind === 'stall') {
-        const { topics, warnings, tell } = this.#sink
+        const { topics, warnings, emit } = this.#sink
         const { forMs } = notice
         const stalled = new StalledError(scope, forMs)
         const fail = (error: unknown = stalled) => this.#failAll(error, scope)
-        if (topics.stall.hasObservers) tell(eventOf(kind, { scope, forMs, fail }))
-        else warnings.tell(kind, stalled.message, scope)
+        if (topics.stall.hasObservers) emit(eventOf(kind, { scope, forMs, fail }))
+        else warnings.emit(kind, stalled.message, scope)
       } else if (kind === 'budgets') {
         this.#split(scope)
       } else if (kind === 'down') {
         this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
       } else if (kind === 'no-effect' || kind === 'rampup-bound' || kind === 'wait-capped') {
         const message = `${notice.path} ${scope ? `${DOES[kind]} ${scope}` : 'has no effect'}: ${notice.why}`
-        this.#sink.warnings.tell(kind, message, scope || undefined)
+        this.#sink.warnings.emit(kind, message, scope || undefined)
       } else {
-        const { kind: _, ...told } = notice
-        this.#sink.tell(eventOf(kind, told as never))
+        const { kind: _, ...fields } = notice
+        this.#sink.emit(eventOf(kind, fields as never))
       }
     }
     if (failure) throw failure.error

@@ -67,7 +67,7 @@ export class Scheduler {
   readonly draining: Draining
   readonly #engine: Host
   readonly #topics: Topics
-  readonly tell: EventSink['tell']
+  readonly emit: EventSink['emit']
   readonly warnings: Warnings
   /** Sends the request of a permit: `fetch` of the throttle. */
   declare send: (permit: Permit, input: RequestInfo | URL, init?: RequestInit) => Promise<Response>
@@ -79,7 +79,7 @@ export class Scheduler {
   readonly #idle: (() => void)[] = []
   readonly #missingStatus: MissingStatus
   /** Tells of hosts that were typed, and that no request met. */
-  declare tellUnmet: () => void
+  declare warnUnusedNames: () => void
   /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
   readonly #budgeted = new Map<string, number>()
   /** Observers that are called directly: an event costs more than a call. They must not throw. */
@@ -105,11 +105,11 @@ export class Scheduler {
     hints: HeaderMaps | undefined,
     isPaced = true,
   ) {
-    const { topics, tell, managed, warnings, hasRobots } = sink
+    const { topics, emit, managed, warnings, hasRobots } = sink
     this.#engine = engine
     this.clock = clock
     this.#topics = topics
-    this.tell = tell
+    this.emit = emit
     this.warnings = warnings
     this.#isManaged = managed !== undefined
     this.#missingStatus = new MissingStatus(warnings, hasRobots)
@@ -139,7 +139,7 @@ export class Scheduler {
       warn: (code, message) => warnings.once(code, message),
       broke: (error) => this.#broke(error),
       shared: (stats) => {
-        if (topics.shared.hasObservers) tell(eventOf('shared', { shared: stats }))
+        if (topics.shared.hasObservers) emit(eventOf('shared', { shared: stats }))
       },
     })
   }
@@ -203,22 +203,22 @@ export class Scheduler {
     now: number,
     method?: string,
   ): Permit {
-    if (this.#isManaged) this.#tellManagers(ticket, names, now)
+    if (this.#isManaged) this.#notifyManagers(ticket, names, now)
     const permit = new Permit(this, ticket, id, names, cost, target, now)
-    if (++this.sent === SENT) this.tellUnmet()
+    if (++this.sent === SENT) this.warnUnusedNames()
     if (method !== undefined) permit.method = method
     this.#report(this.#topics.send, permit, now)
     return permit
   }
 
   /** Tells who listens to requests. */
-  #report(topic: Topic, request: RequestLike, at?: number, told: Ending = NO_OUTCOME): void {
+  #report(topic: Topic, request: RequestLike, at?: number, ending: Ending = NO_OUTCOME): void {
     const { hasObservers } = topic
     if (!hasObservers && this.observers.length === 0) return
     const now = at ?? Number(this.clock.now())
     const phase = topic.type as RequestPhase
-    for (const observe of this.observers) observe(phase, request, now, told)
-    if (hasObservers) this.tell(requestEvent(phase, request, now, told))
+    for (const observe of this.observers) observe(phase, request, now, ending)
+    if (hasObservers) this.emit(requestEvent(phase, request, now, ending))
   }
 
   /** A request waits no longer. */
@@ -471,34 +471,35 @@ export class Scheduler {
     const isAlone = permit.scopes.length === 1
     const since = isAlone ? this.#budgeted.get(permit.scopes[0]!) : undefined
     if (since !== undefined && permit.sentAt <= since) this.#route(permit)
-    let told = NO_OUTCOME
+    let converted = NO_OUTCOME
     let settled: Settled
     let failure: { error: unknown } | undefined
     try {
       if (outcome !== NOTHING)
-        told = this.#charges.costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
+        converted = this.#charges.costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
       // An answer with header fields may be the first to name a budget.
-      const mayName = isAlone && since === undefined && told.headers !== undefined
+      const mayName = isAlone && since === undefined && converted.headers !== undefined
       const naming = mayName ? () => this.#route(permit) : undefined
       settled =
-        told === NO_OUTCOME
+        converted === NO_OUTCOME
           ? this.#engine.settle(now, ticket)
-          : this.#engine.settle(now, ticket, told, naming)
+          : this.#engine.settle(now, ticket, converted, naming)
     } catch (error) {
       failure = { error }
       this.#broke(error)
-      // What is wrong with the rest does not make its status unheard.
-      told = error instanceof TypeError || error instanceof ConfigError ? statusIn(outcome) : NO_OUTCOME
-      settled = this.#engine.settle(now, ticket, told)
+      // The status counts, even if other fields of the outcome are invalid.
+      converted = error instanceof TypeError || error instanceof ConfigError ? statusIn(outcome) : NO_OUTCOME
+      settled = this.#engine.settle(now, ticket, converted)
     }
-    const isBad = told.error !== undefined || told.status! >= 400 || told.backoff === true
-    permit.isGood = told.status !== undefined && !isBad
+    const isBad = converted.error !== undefined || converted.status! >= 400 || converted.backoff === true
+    permit.isGood = converted.status !== undefined && !isBad
     // A server that refuses, or says what is left, has a pace.
-    if (told.error !== undefined || told.status! >= 400 || told.headers !== undefined)
+    if (converted.error !== undefined || converted.status! >= 400 || converted.headers !== undefined)
       this.driver.isPaced = true
     // A redirect's wait is for its hop, a retry's for its error.
     const isAsked =
-      wait !== undefined || (told.status !== undefined && told.status >= 300 && told.status < 400)
+      wait !== undefined ||
+      (converted.status !== undefined && converted.status >= 300 && converted.status < 400)
     if (isAsked) this.askedMs = this.#engine.askedMs
     let again: Waiting | undefined
     if (settled === 'again') {
@@ -506,17 +507,17 @@ export class Scheduler {
       if (!isRepeatable) this.#engine.cancel(now, ticket)
       else again = this.#waiting(ticket, id, scopes, cost, target, wait!, undefined, undefined, permit)
     }
-    if (permit.outer !== undefined) this.#missingStatus.ended(permit, told)
-    this.#report(this.#topics.settle, permit, now, told)
-    if (this.#notices.areUrgent || told.headers !== undefined)
+    if (permit.outer !== undefined) this.#missingStatus.ended(permit, converted)
+    this.#report(this.#topics.settle, permit, now, converted)
+    if (this.#notices.areUrgent || converted.headers !== undefined)
       try {
-        if (this.#engine.hasNotices) this.#notices.pass(told)
+        if (this.#engine.hasNotices) this.#notices.pass(converted)
       } catch (error) {
         failure ??= { error }
       }
     if (again && failure) this.driver.abandon(again)
     else if (again) this.#begin(again, now)
-    else this.driver.changed(told === NO_OUTCOME ? now : undefined)
+    else this.driver.changed(converted === NO_OUTCOME ? now : undefined)
     if (failure) throw failure.error
     if (settled === 'again') return again?.permit ?? 'unrepeatable'
     return settled === 'unknown' ? 'over' : settled
@@ -564,12 +565,12 @@ export class Scheduler {
       this.#broke(error)
       throw error
     }
-    if (hasNotices) this.tellNotices()
+    if (hasNotices) this.emitNotices()
     if (this.driver.waiting > 0) this.driver.ended(now)
     else if (this.#idle.length > 0 || this.draining.isOn) this.driver.changed(now)
   }
 
-  #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {
+  #notifyManagers(ticket: Ticket, names: readonly string[], now: number): void {
     try {
       this.#notices.onSend(names, now)
     } catch (error) {
@@ -585,7 +586,7 @@ export class Scheduler {
   }
 
   /** Tells what the engine noticed since the last time. */
-  tellNotices(): void {
+  emitNotices(): void {
     try {
       if (this.#engine.hasNotices) this.#notices.pass(NO_OUTCOME)
     } catch (error) {
@@ -594,7 +595,7 @@ export class Scheduler {
   }
 
   #rest(): void {
-    this.tellNotices()
+    this.emitNotices()
     if (this.#idle.length > 0 && this.isIdle) for (const resolve of this.#idle.splice(0)) resolve()
     if (this.isIdle) this.draining.idle()
   }

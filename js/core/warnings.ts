@@ -10,28 +10,28 @@ const MOST_KNOWN = 10_000
 
 export class Warnings {
   readonly #topics: Topics
-  readonly #tell: (event: ThrottleEvents['warning']) => void
+  readonly #emit: (event: ThrottleEvents['warning']) => void
   readonly #isPrinted: boolean
-  readonly #told = new Set<string>()
+  readonly #emitted = new Set<string>()
 
-  constructor(topics: Topics, tell: (event: ThrottleEvents['warning']) => void, isPrinted: boolean) {
+  constructor(topics: Topics, emit: (event: ThrottleEvents['warning']) => void, isPrinted: boolean) {
     this.#topics = topics
-    this.#tell = tell
+    this.#emit = emit
     this.#isPrinted = isPrinted
   }
 
   /** Tells it, once for each code and scope, or what else it is about. */
   once(code: WarningEvent['code'], message: string, scope?: string, about = scope): void {
     const key = `${code} ${about ?? ''}`
-    if (this.#told.has(key)) return
-    if (this.#told.size >= MOST_KNOWN) this.#told.clear()
-    this.#told.add(key)
-    this.tell(code, message, scope)
+    if (this.#emitted.has(key)) return
+    if (this.#emitted.size >= MOST_KNOWN) this.#emitted.clear()
+    this.#emitted.add(key)
+    this.emit(code, message, scope)
   }
 
   /** Tells it, for callers that take care of the once. */
-  tell(code: WarningEvent['code'], message: string, scope?: string): void {
-    if (this.#topics.warning.hasObservers) this.#tell(eventOf('warning', { code, message, scope }))
+  emit(code: WarningEvent['code'], message: string, scope?: string): void {
+    if (this.#topics.warning.hasObservers) this.#emit(eventOf('warning', { code, message, scope }))
     // A scope's name is any text: it neither begins another line nor commands the terminal.
     else if (this.#isPrinted) console.warn(`autothrottle: ${oneLine(message)} (${code})`)
   }

@@ -41,7 +41,7 @@ interface Asking {
   /** What `call` gives, unless it takes too long. */
   within<T>(call: () => Promise<T>): T | PromiseLike<T>
   /** Reads what a host says of its pace. */
-  tell(host: string, bytes: Uint8Array): void
+  report(host: string, bytes: Uint8Array): void
 }
 
 type IsAllowed = (url: string) => boolean
@@ -128,7 +128,7 @@ export class Robots {
     }
     const isAllowed = rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
     expireIn(DAY, isAllowed)
-    this.#asking.tell(url.host, bytes)
+    this.#asking.report(url.host, bytes)
     return isAllowed
   }
 

@@ -10,7 +10,7 @@ import { loadLlm, type WasmBody } from '../wasm/load/llm.js'
 import type { Kind, Rules } from './request.js'
 
 /** A budget as the headers tell it: what is left of it, and its length in milliseconds. */
-export interface ToldLimit {
+export interface ReportedLimit {
   readonly kind: Kind
   readonly limit: number
   readonly left: number | undefined
@@ -25,8 +25,8 @@ const WINDOWS = [1000, 10_000, MINUTE, 3_600_000, DAY]
  * The budgets that the headers tell. The window follows from what is missing and the time until it is back;
  * where too little is missing to tell, it is the usual one: a minute, and Groq's requests a day.
  */
-export function toldBy(headers: Headers, rules: Rules): ToldLimit[] {
-  const told: ToldLimit[] = []
+export function limitsOf(headers: Headers, rules: Rules): ReportedLimit[] {
+  const limits: ReportedLimit[] = []
   // Azure says −1 for what it does not tell.
   for (const quota of parseHints([...headers].filter(([, value]) => value !== '-1')).quotas) {
     const { policy = '', limit = 0, remaining = Number.NaN, resetMs: reset = 0 } = quota
@@ -41,9 +41,9 @@ export function toldBy(headers: Headers, rules: Rules): ToldLimit[] {
     const usual = window === 'day' || (rules.isDaily && isRequests) ? DAY : MINUTE
     const per = isClear ? WINDOWS.reduce((best, each) => (off(each) < off(best) ? each : best)) : usual
     const isDay = isRequests && per > MINUTE && rules.kinds.includes('day')
-    told.push({ kind: isDay ? 'day' : kind, limit, left, per })
+    limits.push({ kind: isDay ? 'day' : kind, limit, left, per })
   }
-  return told
+  return limits
 }
 
 /** What a call took, in the vendor's own count; `undefined` where it does not say. */
@@ -62,7 +62,7 @@ export class Body {
   usage: Usage = { input: undefined, free: 0, output: undefined }
   /** Tokens that were seen to be written: characters of a stream ÷ 4, or what the vendor counts so far. */
   written = 0
-  /** The stream told an error. */
+  /** The stream carried an error. */
   isBroken = false
   /** A stream was read to the event that ends it. */
   isWhole = false
@@ -112,8 +112,8 @@ const KINDS = ['requests', 'tokens', 'input', 'output'] as const
 export function refusalOf({ status, headers }: Response, text: string, isAnthropic: boolean): Refusal {
   const { delayMs, source } = parseHints(headers)
   const wait = (source?.includes('after') && delayMs) || 0
-  const isTold = headers.get('x-should-retry') === 'false'
+  const isFinal = headers.get('x-should-retry') === 'false'
   const hasAfter = headers.has('retry-after')
-  const read = loadLlm().refusal(status, wait, hasAfter, isTold, isAnthropic, text)
+  const read = loadLlm().refusal(status, wait, hasAfter, isFinal, isAnthropic, text)
   return { wait: known(read[0]!), isFinal: read[1] === 1, kind: KINDS[read[2]!] }
 }

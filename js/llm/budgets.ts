@@ -13,7 +13,7 @@
 import type { Permit } from '../core/permit.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { Throttle } from '../throttle/throttle.js'
-import type { Body, ToldLimit } from './answer.js'
+import type { Body, ReportedLimit } from './answer.js'
 import type { Asked, Kind, Rules } from './request.js'
 
 /** Limits of a model, as its owner says them. What is left out is learned from the headers. */
@@ -264,7 +264,7 @@ export class Budgets {
   }
 
   /** The headers of an answer: limits, and what is left of them. */
-  told(call: Call, all: readonly ToldLimit[], wait?: number): void {
+  report(call: Call, all: readonly ReportedLimit[], wait?: number): void {
     for (const { kind, limit, left, per } of all) {
       if (!(limit / per >= (this.#typed[kind] ?? Number.POSITIVE_INFINITY) * 0.999))
         this.#set(kind, limit, per)

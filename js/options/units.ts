@@ -66,7 +66,7 @@ export function namesOfNone(
       ? undefined
       : met.find((other) => !names.includes(other) && isAlike(name, other))
     const said =
-      sent === undefined ? saidOfName(name) : `has no effect: requests go to ${JSON.stringify(sent)}`
+      sent === undefined ? problemOfName(name) : `has no effect: requests go to ${JSON.stringify(sent)}`
     const path = `${scopes && Object.hasOwn(scopes, name) ? 'scopes' : 'hints'}.${JSON.stringify(name)}`
     return said === undefined ? [] : [[name, `${path} ${said}`]]
   })
@@ -85,7 +85,7 @@ function isAlike(...names: [typed: string, sent: string]): boolean {
 }
 
 /** What to say of a name that no URL has for its scope; `undefined` where one may. */
-export function saidOfName(name: string): string | undefined {
+export function problemOfName(name: string): string | undefined {
   if (/^(?=.*\*)[\w.*-]+$/.test(name)) {
     return 'has no effect: scopes are no patterns; type defaults, or getScopes: byDomainHierarchy()'
   }

@@ -59,7 +59,7 @@ export function itself(value: unknown, how: string): Target {
 }
 
 /** An error about an item that is no target by itself also says `how` to name another. */
-export function toldHow(error: unknown, how: string): unknown {
+export function withHint(error: unknown, how: string): unknown {
   if (!(error instanceof TypeError && error.message.startsWith(WANTED)) || error.message.includes(how))
     return error
   return new TypeError(`${error.message} (${how})`, { cause: error.cause })

@@ -85,7 +85,7 @@ export function managerProblems(manager: unknown, path: string, isShared: boolea
 export class ManagedScopes {
   readonly #scopes: Record<string, ScopeOptions>
   readonly #defaults: ScopeOptions
-  readonly #managers = new Map<string, { manager: ScopeManager; told: ScopeOptions }>()
+  readonly #managers = new Map<string, { manager: ScopeManager; applied: ScopeOptions }>()
 
   constructor(scopes: Record<string, ScopeOptions> = {}, defaults: ScopeOptions = {}) {
     this.#scopes = scopes
@@ -106,7 +106,7 @@ export class ManagedScopes {
   /** What is to be configured when the scope is made, or made anew. */
   begin(scope: string): ScopeOptions | undefined {
     const known = this.#managers.get(scope)
-    if (known) return known.told
+    if (known) return known.applied
     const own = Object.hasOwn(this.#scopes, scope) ? this.#scopes[scope]?.manager : undefined
     const make = own ?? this.#defaults.manager
     if (make === undefined) return undefined
@@ -116,9 +116,9 @@ export class ManagedScopes {
       const { want, got } = problem ?? { want: 'an object', got: shown(manager) }
       throw new ManagerError('manager', `for ${scope}: want ${want}; got ${got}`)
     }
-    const told = paceOf(scope, manager)
-    this.#managers.set(scope, { manager, told })
-    return told
+    const applied = paceOf(scope, manager)
+    this.#managers.set(scope, { manager, applied })
+    return applied
   }
 
   /**
@@ -137,23 +137,23 @@ export class ManagedScopes {
 
   /** Tells that a request leaves; gives what that changes. */
   onSend(scope: string, at: number): ScopeOptions | undefined {
-    return this.#tell(scope, (manager) => manager.onSend?.({ scope, at }))
+    return this.#notify(scope, (manager) => manager.onSend?.({ scope, at }))
   }
 
   /** Tells of an answer that the engine has judged; gives what that changes. */
   onAnswer(scope: string, at: number, isBad: boolean, outcome: Outcome): ScopeOptions | undefined {
     const { status, error, latencyMs } = outcome
     const event = { scope, at, status, error, latency: latencyMs }
-    return this.#tell(scope, (manager) => (isBad ? manager.onBad?.(event) : manager.onGood?.(event)))
+    return this.#notify(scope, (manager) => (isBad ? manager.onBad?.(event) : manager.onGood?.(event)))
   }
 
-  #tell(scope: string, call: (manager: ScopeManager) => void): ScopeOptions | undefined {
+  #notify(scope: string, call: (manager: ScopeManager) => void): ScopeOptions | undefined {
     const entry = this.#managers.get(scope)
     if (!entry) return undefined
     ask(scope, () => call(entry.manager))
     const pace = paceOf(scope, entry.manager)
-    if (pace.delay === entry.told.delay && pace.concurrency === entry.told.concurrency) return undefined
-    entry.told = pace
+    if (pace.delay === entry.applied.delay && pace.concurrency === entry.applied.concurrency) return undefined
+    entry.applied = pace
     return pace
   }
 }

@@ -208,13 +208,13 @@ export class SharedHost implements Host {
 
   settle(now: number, ticket: Ticket, outcome: Outcome = {}, naming?: () => void): Settled {
     this.askedMs = Number.NaN
-    const { answer, latencyMs, cost, flags, lines, wall, told } = numbersOf(now, ticket, outcome)
+    const { answer, latencyMs, cost, flags, lines, wall, encoded } = numbersOf(now, ticket, outcome)
     if (lines !== '') naming?.()
-    return this.#settle(now, ticket, told ?? plainNumbers(answer, latencyMs, cost, flags), lines, wall)
+    return this.#settle(now, ticket, encoded ?? plainNumbers(answer, latencyMs, cost, flags), lines, wall)
   }
 
-  #settle(now: number, ticket: Ticket, told: Float64Array, lines: string, wall: number): Settled {
-    const settled = this.#machine.settle(now, ticket, told, lines, wall)
+  #settle(now: number, ticket: Ticket, encoded: Float64Array, lines: string, wall: number): Settled {
+    const settled = this.#machine.settle(now, ticket, encoded, lines, wall)
     this.askedMs = this.#machine.asked_ms
     this.#soon()
     return SETTLED[settled]!

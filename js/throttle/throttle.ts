@@ -36,7 +36,7 @@ import { Robots } from '../fetch/robots.js'
 import { DRIVER_KEYS, ENGINE_KEYS } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
-import { isPaced, namesOfNone, saidOfName, warnOfSpans } from '../options/units.js'
+import { isPaced, namesOfNone, problemOfName, warnOfSpans } from '../options/units.js'
 import { ScopeControl } from '../scopes/control.js'
 import {
   checkedName,
@@ -46,7 +46,7 @@ import {
   namedScopes,
   type Scopes,
   type Target,
-  toldHow,
+  withHint,
 } from '../scopes/names.js'
 import { ManagedScopes } from '../scopes/strategy.js'
 import { Engine, type Peek, type Snapshot, type Stats } from '../wasm/engine.js'
@@ -123,23 +123,23 @@ export class Throttle extends ThrottleEventTarget {
       this.#engine = shared.open({ options: engineOptions, snapshot, clock: this.#clock, idleClock })
     }
     const managed = ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined
-    const tell = (event: ThrottleEvents[keyof ThrottleEvents]) => this.tell(event)
+    const emit = (event: ThrottleEvents[keyof ThrottleEvents]) => this.emit(event)
     const sink = {
       topics: this.topics,
-      tell,
+      emit,
       managed,
       isDebug: debug ?? false,
-      warnings: new Warnings(this.topics, tell, warnings ?? true),
+      warnings: new Warnings(this.topics, emit, warnings ?? true),
       hasRobots: robots !== undefined && robots.obey !== false,
     }
     this.#scheduler = new Scheduler(this.#engine, this.#clock, idleClock, sink, hints, isPaced(options))
     // Settings without effect, once the program had time to add a listener.
     queueMicrotask(() => {
-      this.#scheduler.tellNotices()
+      this.#scheduler.emitNotices()
       warnOfSpans(this.#scheduler.warnings, options)
       this.#warnOfNames()
     })
-    this.#scheduler.tellUnmet = () => {
+    this.#scheduler.warnUnusedNames = () => {
       if ((scopes ?? hints) && !this.#scheduler.closed) this.#warnOfNames(Object.keys(this.stats().scopes))
     }
     if (clock === undefined && unref !== true) watchExit(this.#scheduler)
@@ -151,7 +151,7 @@ export class Throttle extends ThrottleEventTarget {
         fetch: (url, init) => this.#fetcher.fetchRobots(url, init),
         retries: settings.retry?.limit ?? 0,
         within: (call) => this.#runner.within(call),
-        tell: (host, bytes) => {
+        report: (host, bytes) => {
           if (!robots.rules && /^[ \t]*disallow[ \t]*:[ \t]*[/*]/im.test(new TextDecoder().decode(bytes))) {
             const message = `Disallow in robots.txt of ${host} has no effect`
             const how = 'type rules of autothrottle/robots into robots'
@@ -314,7 +314,7 @@ export class Throttle extends ThrottleEventTarget {
       try {
         return this.#request(target(item), { signal, inside })
       } catch (error) {
-        throw options?.target === undefined ? toldHow(error, BY_TARGET) : error
+        throw options?.target === undefined ? withHint(error, BY_TARGET) : error
       }
     }
     const work = async (item: I, signal: AbortSignal, left: () => void) =>
@@ -367,9 +367,9 @@ export class Throttle extends ThrottleEventTarget {
     const host = hostInName(checkedName(name))
     if (host !== undefined) throw new TypeError(`scope: want the host alone, "${host}"; got "${name}"`)
     const isKnown = this.#hasHook || this.#engine.find(name) >= 0
-    const said = isKnown ? undefined : saidOfName(name)
-    if (said !== undefined)
-      this.#scheduler.warnings.once('no-effect', `scope(${JSON.stringify(name)}) ${said}`, name)
+    const problem = isKnown ? undefined : problemOfName(name)
+    if (problem !== undefined)
+      this.#scheduler.warnings.once('no-effect', `scope(${JSON.stringify(name)}) ${problem}`, name)
     return new ScopeControl(this.#scheduler.driver, this.#scheduler.handles, name, (partial) =>
       warnOfSpans(this.#scheduler.warnings, partial, name),
     )
@@ -406,7 +406,7 @@ export class Throttle extends ThrottleEventTarget {
 
   /** Resolves when no request waits or is in flight. */
   idle(): Promise<void> {
-    this.#scheduler.tellUnmet()
+    this.#scheduler.warnUnusedNames()
     return this.#scheduler.idle()
   }
 
@@ -430,7 +430,7 @@ export class Throttle extends ThrottleEventTarget {
   /** Rejects what waits, and each new request, with a `ClosedError`. What is in flight may end. */
   close(reason?: unknown): void {
     if (this.#scheduler.closed) return
-    this.#scheduler.tellUnmet()
+    this.#scheduler.warnUnusedNames()
     const closed = new ClosedError(reason)
     this.#scheduler.close(closed)
     this.#robots?.close(closed)

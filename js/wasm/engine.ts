@@ -112,7 +112,7 @@ export interface Engine {
   readonly askedMs: number
   /**
    * Says that the request that `poll` gave left only at `nowMs`: the delay of its scopes, and what rampup
-   * found, count from there. For a loop that is busy between the two. It may be told later: an instant that
+   * found, count from there. For a loop that is busy between the two. It may be reported later: an instant that
    * is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
    */
   left(nowMs: number, ticket: Ticket): void
@@ -270,12 +270,12 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
   settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME, naming?: () => void): Settled {
     if (outcome === NO_OUTCOME && typeof nowMs === 'number' && typeof ticket === 'number')
       return SETTLED[raw(this).settle_plain(nowMs, ticket, UNKNOWN, UNKNOWN, UNKNOWN, 0)]!
-    const { answer, latencyMs, cost, flags, lines, wall, told } = numbersOf(nowMs, ticket, outcome)
+    const { answer, latencyMs, cost, flags, lines, wall, encoded } = numbersOf(nowMs, ticket, outcome)
     if (lines !== '') naming?.()
     const settled =
-      told === undefined
+      encoded === undefined
         ? raw(this).settle_plain(nowMs, ticket, answer, latencyMs, cost, flags)
-        : raw(this).settle_with(nowMs, ticket, told, lines, wall)
+        : raw(this).settle_with(nowMs, ticket, encoded, lines, wall)
     return SETTLED[settled]!
   }
 

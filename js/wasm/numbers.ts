@@ -22,7 +22,7 @@ const BAD = 8
 const HINTED = 16
 const NAMED_ONLY = 128
 
-/** An outcome as the boundary takes it. `told` is for `Outcome::told`, if those beside it are not all. */
+/** An outcome as the boundary takes it. `encoded` is for `Outcome::told`, if those beside it are not all. */
 interface Numbers {
   readonly answer: number
   readonly latencyMs: number
@@ -30,7 +30,7 @@ interface Numbers {
   readonly flags: number
   readonly lines: string
   readonly wall: number
-  readonly told: Float64Array | undefined
+  readonly encoded: Float64Array | undefined
 }
 
 /** @throws {TypeError} for what is no number, no headers or no hints. */
@@ -51,21 +51,21 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
   const verdict = backoff === undefined ? 0 : backoff ? BAD : GOOD
   let flags = (adjustDelay ? 0 : KEEP_DELAY) | (retry ? MAY_RETRY : 0) | verdict
   let wall = UNKNOWN
-  let told: Float64Array | undefined
+  let encoded: Float64Array | undefined
   if (hints !== undefined || scopes !== undefined || retryDelay !== undefined || lines !== '') {
     const named = outcome.namedOnly ? NAMED_ONLY : 0
     flags |= (hints === undefined ? 0 : HINTED) | unitsOf(headerMap) | named
     wall = typeof wallNowMs === 'function' ? wallNowMs() : wallNowMs
     if (typeof wall !== 'number') throw wrong('wallNowMs', 'a number', wall)
     if (hints === undefined && scopes === undefined && retryDelay === undefined) {
-      told = plainNumbers(answer, latencyMs, cost, flags)
+      encoded = plainNumbers(answer, latencyMs, cost, flags)
     } else {
       const first = [answer, latencyMs, cost, flags, retryDelay ?? UNKNOWN]
       const own = scopes?.flatMap(scopeNumbers) ?? []
-      told = numbers('the outcome', [...first, ...hintNumbers(hints), ...own])
+      encoded = numbers('the outcome', [...first, ...hintNumbers(hints), ...own])
     }
   }
-  return { answer, latencyMs, cost, flags, lines, wall, told }
+  return { answer, latencyMs, cost, flags, lines, wall, encoded }
 }
 
 /** What most outcomes with lines tell: filled anew for each, and copied as it crosses. */

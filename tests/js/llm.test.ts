@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { ConfigError, createThrottle, type Throttle } from 'autothrottle'
 import { llmFetch, llmMiddleware } from 'autothrottle/llm'
 import { FakeClock } from 'autothrottle/testing'
-import { refusalOf, toldBy } from '../../js/llm/answer.js'
+import { limitsOf, refusalOf } from '../../js/llm/answer.js'
 import { askedOf, VENDORS } from '../../js/llm/request.js'
 import { load } from './model-server.js'
 import { after, throttles } from './shared/world.js'
@@ -114,7 +114,7 @@ test('limits are learned from headers, per model and key; GET /models spends non
 
 test('a bucket of a day is known by the time until it is full; a minute where too little is missing', () => {
   const told = (limit: number, left: number, reset: string) =>
-    toldBy(
+    limitsOf(
       new Headers({
         'x-ratelimit-limit-requests': String(limit),
         'x-ratelimit-remaining-requests': String(left),
@@ -134,12 +134,12 @@ test('a bucket of a day is known by the time until it is full; a minute where to
     'anthropic-ratelimit-tokens-remaining': '0',
   })
   const input = [{ kind: 'input', limit: 50_000, left: 40_000, per: 60_000 }]
-  assert.deepEqual(toldBy(anthropic, VENDORS.anthropic), input)
+  assert.deepEqual(limitsOf(anthropic, VENDORS.anthropic), input)
   const mistral = new Headers({
     'x-ratelimit-limit-tokens-minute': '9',
     'x-ratelimit-remaining-tokens-minute': '-1',
   })
-  assert.deepEqual(toldBy(mistral, VENDORS.mistral), [
+  assert.deepEqual(limitsOf(mistral, VENDORS.mistral), [
     { kind: 'tokens', limit: 9, left: undefined, per: 60_000 },
   ])
 })

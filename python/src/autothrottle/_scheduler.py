@@ -244,7 +244,7 @@ class Scheduler(Draining):
                 settled = self.engine.settle(now, ticket, retry=is_wanted, **what)
         except Exception as error:
             failure = error
-            # What is wrong with the rest of an answer does not make its status unheard.
+            # The status counts, even if other fields of the outcome are invalid.
             is_slip = isinstance(error, (TypeError, ValueError)) and is_status(outcome.status)
             settled = self.engine.settle(now, ticket, status=outcome.status if is_slip else None)
         verdict: Verdict = "over"
