@@ -134,7 +134,7 @@ test('queued, send and settle carry an id that joins them, what was asked for, a
 
 test('events are made only while a listener is there: once, signal and removal are counted', async () => {
   const { throttle } = make([], { defaults: { delay: 0, slotDelay: 0, jitter: false } })
-  const made = mock.method(throttle as unknown as { tell(event: Event): void }, 'emit')
+  const made = mock.method(throttle as unknown as { emit(event: Event): void }, 'emit')
   const run = () => throttle.run({ scopes: ['x'] }, () => 1)
   const count = async () => {
     made.mock.resetCalls()
