@@ -525,42 +525,40 @@ export class Scheduler {
 
   /** Whether requests have no observers, and scopes neither managers nor budgets. */
   get #isQuiet(): boolean {
-    const hasObservers =
-      this.observers.length > 0 || this.#topics.settle.hasObservers || this.#notices.areWanted
-    return !hasObservers && this.#budgeted.size === 0
+    const hasObservers = this.observers.length > 0 || this.#topics.settle.hasObservers
+    return !hasObservers && !this.#notices.areWanted && this.#budgeted.size === 0
   }
 
   /** The same for an outcome without a word, which is what most functions of `run` give. */
   #endQuietly(permit: Permit): Verdict {
     const now = this.clock.now()
-    this.#settleQuietly(now, permit.ticket, UNKNOWN, UNKNOWN, '')
+    this.#settleQuietly(now, permit, UNKNOWN, '', UNKNOWN)
     if (permit.outer !== undefined) this.#missingStatus.ended(permit, NO_OUTCOME)
     return 'over'
   }
 
-  /**
-   * The same for a good answer that has no more to say than its header fields. False where it is another
-   * one, or a listener wants to hear of it: then it is to be settled.
-   */
+  /** The same for a good answer and its fields. False for another one, or where a listener wants to hear. */
   settleGood(permit: Permit, response: Response): boolean {
-    const lines =
-      this.#isQuiet && permit.again === undefined ? this.#converter.goodLines(response) : undefined
-    if (lines === undefined || !permit.take()) return false
+    const isPlain = this.#isQuiet && permit.again === undefined
+    const lines = isPlain ? this.#converter.goodLines(response) : undefined
+    if (lines === undefined) return false
+    const wallMs = lines === '' ? UNKNOWN : this.clock.wallNow() // A clock of yours may throw.
     const now = this.clock.now()
+    if (!permit.take()) return false
     permit.isGood = true
     if (lines !== '') {
       this.driver.isPaced = true
       if (permit.scopes.length === 1) this.#route(permit) // It may be the first to name a budget.
     }
-    this.#settleQuietly(now, permit.ticket, response.status, now - permit.sentAt, lines)
+    this.#settleQuietly(now, permit, response.status, lines, wallMs)
     return true
   }
 
-  #settleQuietly(now: number, ticket: Ticket, status: number, latencyMs: number, lines: string): void {
+  #settleQuietly(now: number, permit: Permit, status: number, lines: string, wallMs: number): void {
+    const latencyMs = Number.isNaN(status) ? UNKNOWN : now - permit.sentAt
     let hasNotices: boolean
     try {
-      const wallMs = lines === '' ? UNKNOWN : this.clock.wallNow()
-      hasNotices = this.#engine.settleQuietly(now, ticket, status, latencyMs, lines, wallMs)
+      hasNotices = this.#engine.settleQuietly(now, permit.ticket, status, latencyMs, lines, wallMs)
     } catch (error) {
       this.#broke(error)
       throw error

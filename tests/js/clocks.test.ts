@@ -419,3 +419,25 @@ test('timers and dates that node:test mocks move a throttle, though performance.
     throttle.close()
   }
 })
+
+test('a clock that cannot say the date fails that answer of fetch and keeps no slot', async () => {
+  let isBroken = false
+  class Dateless extends FakeClock {
+    override wallNow(): number {
+      if (isBroken) throw new Error('no date')
+      return super.wallNow()
+    }
+  }
+  const answer = async () =>
+    new Response('', { headers: { 'ratelimit-remaining': '9', 'ratelimit-reset': '5' } })
+  const throttle = createThrottle({
+    clock: new Dateless(),
+    fetch: answer,
+    defaults: { delay: 0, concurrency: 1 },
+  })
+  isBroken = true
+  await assert.rejects(throttle.fetch(page), /no date/)
+  isBroken = false
+  assert.equal((await throttle.fetch(page)).status, 200)
+  assert.equal(throttle.stats().inFlight, 0)
+})
