@@ -158,6 +158,9 @@ impl Boundary {
 
     /// The same for several scopes, with costs beside them.
     pub fn send_many_at_once(&mut self, now: f64, scopes: &[f64], costs: &[f64], priority: f64) -> f64 {
+        if let ([scope], [cost]) = (scopes, costs) {
+            return self.send_at_once(now, *scope, *cost, priority);
+        }
         self.fuse(now, &scope_ids(scopes), costs, priority)
     }
 

@@ -312,11 +312,10 @@ impl Boundary {
     ) -> Settled {
         const HARMLESS: u32 =
             flags::KEEP_DELAY | flags::MAY_RETRY | flags::RESET_IS_MILLIS | flags::RETRY_AFTER_IS_MILLIS;
-        let is_good = (200.0..400.0).contains(&answer);
+        let is_good = (200.0..400.0).contains(&answer); // `retry.statusCodes` begins at 400.
         if (is_good || answer.is_nan())
             && cost.is_nan()
             && flags & !HARMLESS == 0
-            && !(is_good && self.engine.config().retry.repeats(answer as u16))
             && let (Some(at), Some(id)) = (Instant::from_millis(now), Id::from_number(ticket))
             && self.engine.settle_express(at, Ticket(id), answer as u16, latency_ms)
         {

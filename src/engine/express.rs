@@ -10,7 +10,6 @@ use crate::{
     decision::{ScopeId, Ticket},
     observe::Watch,
     queue::{Need, Scopes},
-    scope::registry::Role,
     time::{Instant, Span},
 };
 
@@ -26,7 +25,7 @@ impl Engine {
         }
         let late = self.alarm.map_or(Span::ZERO, |at| now.since(at));
         let entry = self.registry.get_mut(id)?;
-        if entry.family.is_some() || !matches!(entry.role, Role::Plain) {
+        if !entry.is_undivided() {
             return None;
         }
         // A scope's first request makes its meter.
@@ -87,8 +86,7 @@ impl Engine {
     /// Makes a ticket that leaves its lane an express one, if it says no more than its scope.
     pub(super) fn leave_express(&mut self, ticket: Ticket, scope: u32) {
         let entry = &mut self.registry[scope];
-        let is_plain = matches!(entry.role, Role::Plain) && entry.family.is_none();
-        if is_plain
+        if entry.is_undivided()
             && entry.scope.is_express()
             && let Some((served, old)) = self.queue.leave_express(ticket.0.index, scope)
         {

@@ -89,6 +89,12 @@ impl Entry {
         self.meter(now).note(now, activity)
     }
 
+    /// Whether it is a scope by itself: no budget of a server, and no server with several.
+    #[inline(always)]
+    pub fn is_undivided(&self) -> bool {
+        matches!(self.role, Role::Plain) && self.family.is_none()
+    }
+
     /// Whether the program keeps its handle, or configured it at run time.
     fn is_kept(&self, config: &Config) -> bool {
         let is_theirs = matches!(self.role, Role::Plain) && !self.scope.config.is_passing;
