@@ -237,7 +237,7 @@ async function short(code) {
   const made = await transform(script, { minifyIdentifiers: true, minifySyntax: true, target: COMMON.target })
   const isImport = (statement) => statement.startsWith('import')
   const [above, below] = [statements.filter(isImport), statements.filter((each) => !isImport(each))]
-  return [...above, made.code.trimEnd(), ...below].join('\n') + '\n'
+  return `${[...above, made.code.trimEnd(), ...below].join('\n')}\n`
 }
 
 /** A statement that makes a file of esbuild a module. */
