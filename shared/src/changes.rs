@@ -80,7 +80,7 @@ impl Leader {
     ) -> Memory {
         let valid = self.peers.values().map(|peer| peer.valid).max().unwrap_or(VALID);
         // Grants are made ahead; and of a strict quota each counts as if it left as late as it may.
-        let valid = if self.aside.is_used() { valid } else { Span::ZERO };
+        let valid = if self.reserved.is_used() { valid } else { Span::ZERO };
         let ahead = self.clock.peek(now).since(now) + valid;
         let alive = self.peers.iter().map(|(&id, peer)| Known {
             id,
@@ -98,7 +98,7 @@ impl Leader {
             paused: self.is_paused,
             options: self.options.0.clone(),
             members: alive.chain(former).collect(),
-            aside: self.aside.take(number),
+            aside: self.reserved.take(number),
             unknown: self.unknown.map(|since| now.since(since).micros()),
         }
     }
@@ -115,7 +115,7 @@ impl Leader {
                 peer.durable = peer.durable.max(seq);
             }
         }
-        self.aside.stored(number);
+        self.reserved.stored(number);
     }
 
     /// Statistics for all: `[now in milliseconds, stats]`, of every scope or of some that changed.

@@ -6,11 +6,11 @@ use autothrottle::{Instant, Span};
 
 use crate::{
     api::{Epoch, MemberId},
-    few::Few,
     frame::{Act, Head, Memory, Open},
     leader::Story,
     member::Kept,
     stored::{last_number, memory},
+    vec_map::VecMap,
 };
 
 /// How long it listens for processes that it does not know; those that it knows may take a fifth of a lease
@@ -27,10 +27,10 @@ pub struct Collecting {
     pub until: Instant,
     /// When all are asked again.
     pub ask_at: Instant,
-    pub stories: Few<MemberId, Story>,
+    pub stories: VecMap<MemberId, Story>,
     pub batches: Vec<(MemberId, u32, u32, Vec<Act>)>,
     /// Whose story it waits for, if that is known.
-    pub missing: Option<Few<MemberId>>,
+    pub missing: Option<VecMap<MemberId>>,
     /// Snapshots that it may go on from; and the newest of the beginning, which took a while to read.
     known: Vec<Kept>,
     read: Option<((Epoch, u32), Memory)>,
@@ -54,7 +54,7 @@ impl Collecting {
             epoch,
             until: now + COLLECT,
             ask_at: now + COLLECT,
-            stories: Few::default(),
+            stories: VecMap::default(),
             batches: Vec::new(),
             missing: None,
             known: Vec::new(),
@@ -75,7 +75,7 @@ impl Collecting {
         let read = first.and_then(|kept| Some((kept.number, now.since(kept.at), memory(&kept.bytes)?)));
         if let Some((number, age, memory)) = read {
             let there = memory.members.iter().filter(|known| known.alive && Some(known.id) != gone);
-            let mut missing = Few::default();
+            let mut missing = VecMap::default();
             for id in there.map(|known| known.id).chain([own]) {
                 missing.add(id, ());
             }
@@ -148,7 +148,7 @@ impl Collecting {
         {
             missing.remove(&former);
         }
-        let is_complete = self.wants.is_none() && self.missing.as_ref().is_some_and(Few::is_empty);
+        let is_complete = self.wants.is_none() && self.missing.as_ref().is_some_and(VecMap::is_empty);
         if is_complete || now >= self.until {
             return Some(true);
         }

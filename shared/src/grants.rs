@@ -7,10 +7,10 @@ use autothrottle::{
 
 use crate::{
     api::MemberId,
-    aside::strict,
     codec::{Number, Plain},
     frame::{Said, reply},
     leader::{Leader, cost_of},
+    reservation::strict,
 };
 
 /// Scopes whose turn is remembered, at most.
@@ -51,7 +51,7 @@ impl Leader {
     /// What waited for a snapshot that is stored may leave, and counts from the instant that its reply names:
     /// a message of the same turn may move the lead. It is of what that snapshot set aside, as any other.
     fn release(&mut self, at: Instant) {
-        while let Some((from, id, attempt)) = self.aside.free() {
+        while let Some((from, id, attempt)) = self.reserved.free() {
             let Some(held) = self.held(from, id, attempt) else { continue };
             let ticket = held.ticket as f64;
             if !self.take_and_grant(from, id, true) {
@@ -74,14 +74,14 @@ impl Leader {
         let strict = if self.share.is_some() {
             Some(false)
         } else {
-            self.aside.takes(&self.config, &self.settings, costs, waited)
+            self.reserved.takes(&self.config, &self.settings, costs, waited)
         };
         if let Some(is_exact) = strict {
             peer.granted.push((id, attempt));
             peer.flags |= if is_exact { reply::EXACT } else { 0 };
             self.owed.add(from, ());
         } else {
-            self.aside.push(from, id, attempt, waited);
+            self.reserved.push(from, id, attempt, waited);
         }
         self.touch(&what);
         strict.is_some()

@@ -17,12 +17,12 @@ use crate::{
     api::{Cause, Effect, Input, Op, Refusal, Warning},
     clock::PeerClock,
     collect::Collecting,
-    few::Few,
     frame::Said,
     leader::{Beginning, Leader, Story},
     machine::{Lease, Renewal, Shared, State, Unheard},
     member::Kept,
     stored,
+    vec_map::VecMap,
 };
 
 /// To write a whole snapshot of more bytes than this is the work of a turn of its own.
@@ -359,7 +359,7 @@ impl Shared {
         let who = (self.id, lease.epoch, self.lease_span());
         let is_new = newest.as_ref().is_none_or(|(memory, _)| memory.options != self.options.0);
         let learned = if newest.is_none() { self.settings.snapshot.clone() } else { None };
-        let aside = newest.as_ref().map_or(Vec::new(), |(memory, _)| memory.aside.clone());
+        let reserved = newest.as_ref().map_or(Vec::new(), |(memory, _)| memory.aside.clone());
         let (memory, age) = newest.map_or((None, Span::ZERO), |(memory, age)| (Some(memory), age));
         let unknown = is_wrong;
         let beginning = Beginning { memory, age, gone: self.way.gone, share: None, learned, unknown };
@@ -373,14 +373,14 @@ impl Shared {
         // Its own options are known to be right.
         let Ok(mut leader) = leader else { return };
         if self.settings.prompt {
-            for &id in collecting.missing.iter().flat_map(Few::keys) {
+            for &id in collecting.missing.iter().flat_map(VecMap::keys) {
                 leader.lose(self.now, id);
             }
         }
         let Collecting { stories, batches, .. } = *collecting;
         let stories: Vec<Story> = stories.into_iter().map(|(_, story)| story).collect();
         leader.take(self.now, stories);
-        leader.spend(self.now, &aside);
+        leader.spend(self.now, &reserved);
         for (from, session, number, acts) in batches {
             leader.batch(self.now, from, session, number, acts);
         }

@@ -13,14 +13,14 @@ use autothrottle::{
 
 use crate::{
     api::{Epoch, MemberId, Order, Refusal},
-    aside::{Aside, Settings},
     clock::EngineClock,
     codec::{Number, hash, plain},
-    few::Few,
     frame::{Act, Ask, GrantId, Head, Memory, Open, Request, Said, Told},
     offline,
     peer::{Held, Peer},
+    reservation::{Reservations, Settings},
     stored::Changes,
+    vec_map::VecMap,
 };
 
 /// Snapshots count their age from here: no wall clock is believed.
@@ -70,13 +70,13 @@ pub struct Leader {
     pub options: (Vec<u8>, u64),
     /// Other options that a member has.
     pub offered: Option<(Vec<u8>, u64)>,
-    pub peers: Few<MemberId, Peer>,
-    pub former: Few<MemberId, (GrantId, u64)>,
+    pub peers: VecMap<MemberId, Peer>,
+    pub former: VecMap<MemberId, (GrantId, u64)>,
     pub settings: Settings,
     pub is_paused: bool,
     /// Those that are owed a reply.
-    pub owed: Few<MemberId>,
-    pub aside: Aside,
+    pub owed: VecMap<MemberId>,
+    pub reserved: Reservations,
     pub changes: Changes,
     /// Something was learned that should not be lost, or a member is new.
     pub has_news: bool,
@@ -91,20 +91,20 @@ pub struct Leader {
     pub by_ticket: BTreeMap<u64, (MemberId, u64)>,
     /// What left in a slot that was used again, since the last replies.
     pub again: Vec<(MemberId, u64)>,
-    pub ahead: Few<(MemberId, u32, u32), Vec<Act>>,
+    pub ahead: VecMap<(MemberId, u32, u32), Vec<Act>>,
     pub level: u32,
     /// The engine's instant at which it will have something.
     pub wake: Option<Instant>,
     /// The leader whose snapshot it goes on from.
     pub before: Epoch,
     /// What that one granted since then, as far as it is known, by scope: units.
-    pub adopted: Few<String, f64>,
+    pub adopted: VecMap<String, f64>,
     /// Scopes whose servers name several budgets.
-    pub split: Few<String>,
+    pub split: VecMap<String>,
     /// Since when what left of strict quotas is known: before, no process could read what a leader knew.
     pub unknown: Option<Instant>,
     /// Alone: from when it sends to a scope.
-    pub phases: Few<String, Instant>,
+    pub phases: VecMap<String, Instant>,
 }
 
 impl Leader {
@@ -156,12 +156,12 @@ impl Leader {
             clock,
             options,
             offered: None,
-            peers: Few::default(),
-            former: Few::default(),
-            settings: Few::default(),
+            peers: VecMap::default(),
+            former: VecMap::default(),
+            settings: VecMap::default(),
             is_paused: false,
-            owed: Few::default(),
-            aside: Aside::default(),
+            owed: VecMap::default(),
+            reserved: Reservations::default(),
             changes: Changes::default(),
             has_news: false,
             is_crowded: false,
@@ -170,14 +170,14 @@ impl Leader {
             skips_quotas: false,
             by_ticket: BTreeMap::new(),
             again: Vec::new(),
-            ahead: Few::default(),
+            ahead: VecMap::default(),
             level: 1,
             wake: None,
             before: 0,
-            adopted: Few::default(),
-            split: Few::default(),
+            adopted: VecMap::default(),
+            split: VecMap::default(),
             unknown: unknown.then_some(now),
-            phases: Few::default(),
+            phases: VecMap::default(),
         };
         leader.note_split(&notices);
         if let Some(memory) = memory {
@@ -504,7 +504,7 @@ impl Leader {
                     Some(share) => offline::part(partial.clone(), share),
                     None => partial.clone(),
                 };
-                self.aside.forget(name);
+                self.reserved.forget(name);
                 self.touch_settings(name);
                 // Kept: what was set while it ran is not in the options. Where it is wrong, its process was
                 // told: the same settings are checked there.

@@ -37,22 +37,20 @@
 //! | `leader`, `peer`, `grants` | the engine that decides; a member as it knows it; who may leave now |
 //! | `collect`, `takeover` | a new leader listens first; what members tell it |
 //! | `changes`, `stored` | what the next leader needs: the whole slowly, what changed at once |
-//! | `aside` | strict quotas: units that a stored snapshot reserves |
+//! | `reservation` | strict quotas: units that a stored snapshot reserves |
 //! | `alone`, `offline` | a process that hears no other; its part of every limit |
 //! | `incoming`, `outgoing`, `sends` | frames in; what a leader says; frames out |
 //! | `frame`, `codec` | frames as bytes |
 //! | `status`, `messages` | what people see, and the sentences of warnings |
-//! | `clock`, `names`, `few` | another process's clock; scopes as numbers; a small map |
+//! | `clock`, `names`, `vec_map` | another process's clock; scopes as numbers; a small map |
 //! | `store` | the scripts of Redis |
 
 mod alone;
 mod api;
-mod aside;
 mod changes;
 mod clock;
 mod codec;
 mod collect;
-mod few;
 mod frame;
 mod grants;
 mod group;
@@ -66,12 +64,14 @@ mod offline;
 mod outgoing;
 mod parts;
 mod peer;
+mod reservation;
 mod routes;
 mod sends;
 mod status;
 pub mod store;
 mod stored;
 mod takeover;
+mod vec_map;
 
 pub use api::{
     Ask, Cause, Effect, Epoch, Input, MemberId, Offline, Op, Order, Refusal, Role, Settings, Settlement,

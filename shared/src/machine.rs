@@ -11,11 +11,11 @@ use crate::{
     api::{Ask, Effect, Input, MemberId, Offline, Op, Order, Refusal, Settings, Settlement, Ticket},
     codec::{Number, canonical, hash},
     collect::Collecting,
-    few::Few,
     frame::{self, LONGEST_NAME, MOST_NAMES},
     leader::Leader,
     member::Member,
     parts::Parts,
+    vec_map::VecMap,
 };
 
 /// One process of a group: member always, leader while it holds the lease.
@@ -138,9 +138,9 @@ pub(crate) struct Way {
     pub parts: Parts,
     pub warned_at: [Option<Instant>; 5],
     /// Scopes whose servers name several budgets.
-    pub split: Few<String>,
+    pub split: VecMap<String>,
     /// Settings of which a process has said that they have no effect, or what they bound.
-    pub found: Few<String>,
+    pub found: VecMap<String>,
     /// The options that a notice was about.
     pub told_options: u64,
     pub counted_options: u64,
@@ -197,8 +197,8 @@ impl Shared {
                 cut: 0,
                 parts: Parts::default(),
                 warned_at: [None; 5],
-                split: Few::default(),
-                found: Few::default(),
+                split: VecMap::default(),
+                found: VecMap::default(),
                 told_options: 0,
                 counted_options: hash(&bytes),
                 moved: None,

@@ -14,10 +14,10 @@ use crate::{
     api::{self, Epoch, Order, Refusal, Ticket},
     clock::{PeerClock, age},
     codec::Number,
-    few::Few,
     frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said, Told, reply},
     peer::VALID,
     stored,
+    vec_map::VecMap,
 };
 
 /// How late it is said: where no request waits for the time after it, where one does, and where its quota is
@@ -142,12 +142,12 @@ pub struct Member {
     used: (u32, u32),
     /// What the last request was, in case the next one is like it.
     last: Option<Arc<frame::Request>>,
-    late: Few<Ticket>,
+    late: VecMap<Ticket>,
     wants_open: bool,
     opened: Option<Instant>,
     /// Replies heard in this session: all up to here, and some beyond.
     replies: u32,
-    beyond: Few<u32>,
+    beyond: VecMap<u32>,
     /// What was said, and what the leader had said, when it last replied.
     before: (u32, u32),
 }

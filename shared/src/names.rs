@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::few::Few;
+use crate::vec_map::VecMap;
 
 /// Half of the names that are known beside those that are held, at most.
 const MOST: usize = 10_000;
@@ -13,9 +13,9 @@ const MOST: usize = 10_000;
 /// Which number means which name.
 #[derive(Debug, Default)]
 pub struct Names {
-    by_name: Few<Arc<str>, u32>,
+    by_name: VecMap<Arc<str>, u32>,
     /// Each with how often it is held.
-    by_number: Few<u32, (Arc<str>, u32)>,
+    by_number: VecMap<u32, (Arc<str>, u32)>,
     made: u32,
     held: usize,
 }

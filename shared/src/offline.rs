@@ -11,7 +11,7 @@
 
 use autothrottle::{Config, Value};
 
-use crate::aside::strict;
+use crate::reservation::strict;
 
 /// So much earlier than a rate says a request may leave after one that was late.
 const GRACE_MS: f64 = autothrottle::policy::rate::GRACE.micros() as f64 / 1000.0;

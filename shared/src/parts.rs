@@ -6,8 +6,8 @@
 
 use crate::{
     api::MemberId,
-    few::Few,
     frame::{MOST_BYTES, Part},
+    vec_map::VecMap,
 };
 
 /// A frame is no longer than this, and a little for its head. In bytes.
@@ -23,7 +23,7 @@ struct Begun {
 
 /// Frames of which parts are missing, one of each sender at most.
 #[derive(Debug, Default)]
-pub struct Parts(Few<MemberId, Begun>);
+pub struct Parts(VecMap<MemberId, Begun>);
 
 impl Parts {
     /// A part came in: the whole frame, if it was the last one. Together they hold no more than one frame may

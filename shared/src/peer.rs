@@ -7,8 +7,8 @@ use autothrottle::{Instant, Span};
 use crate::{
     api::Refusal,
     clock::PeerClock,
-    few::Few,
     frame::{Act, GrantId, Request, reply},
+    vec_map::VecMap,
 };
 
 /// A grant may be used for so long after its instant.
@@ -20,7 +20,7 @@ pub struct Peer {
     pub session: u32,
     /// Batches heard in order, and those that came before others.
     pub batches: u32,
-    pub early: Few<u32, Vec<Act>>,
+    pub early: VecMap<u32, Vec<Act>>,
     /// Replies with grants or refusals that were said in this session.
     pub replies: u32,
     pub heard_at: Instant,
@@ -61,7 +61,7 @@ impl Peer {
         Self {
             session: 0,
             batches: 0,
-            early: Few::default(),
+            early: VecMap::default(),
             replies: 0,
             heard_at: now,
             clock: PeerClock::default(),
@@ -110,7 +110,7 @@ impl Peer {
 
     /// What it has in flight: how many with the same scopes.
     pub fn flying(&self) -> Vec<(u32, Vec<String>)> {
-        let mut counts: Few<&[String], u32> = Few::default();
+        let mut counts: VecMap<&[String], u32> = VecMap::default();
         for held in self.requests.values().filter(|held| held.is_flying) {
             *counts.or_default(&held.what.names) += 1;
         }

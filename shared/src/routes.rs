@@ -12,10 +12,10 @@ use autothrottle::{Instant, Value, boundary::Outcome};
 use crate::{
     api::{MemberId, Ticket},
     codec::{Number, Plain},
-    few::Few,
     frame::{Act, Request, Said, Told},
     leader::Leader,
     member::Member,
+    vec_map::VecMap,
 };
 
 /// Scopes of which it is remembered that they have several budgets, at most.
@@ -34,7 +34,7 @@ impl Told {
 
 impl Member {
     /// The route of one that waits or is in flight. `split`: scopes of which each request's is to be known.
-    pub fn route(&mut self, now: Instant, id: Ticket, route: String, split: &Few<String>) {
+    pub fn route(&mut self, now: Instant, id: Ticket, route: String, split: &VecMap<String>) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let [name] = &pending.what.names[..] else { return };
         let is_split = split.contains_key(name);
@@ -56,7 +56,7 @@ impl Member {
     }
 
     /// Whether the scope of one whose route was named has several budgets; `None` where it was not.
-    pub fn routed(&self, id: Ticket, split: &Few<String>) -> Option<bool> {
+    pub fn routed(&self, id: Ticket, split: &VecMap<String>) -> Option<bool> {
         let pending = self.requests.get(&id)?;
         let is_named = pending.route.is_some() || pending.what.route.is_some();
         is_named.then(|| pending.what.names.first().is_some_and(|name| split.contains_key(name)))
@@ -103,9 +103,9 @@ impl Leader {
 }
 
 /// One more scope with several budgets. Whether it is new.
-pub fn note_split(split: &mut Few<String>, scope: String) -> bool {
+pub fn note_split(split: &mut VecMap<String>, scope: String) -> bool {
     if split.len() >= MOST {
-        *split = Few::default();
+        *split = VecMap::default();
     }
     split.add(scope, ())
 }

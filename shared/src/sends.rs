@@ -48,7 +48,7 @@ impl Shared {
             let is_whole = is_due || lease.sizes.1 > lease.sizes.0;
             if lease.is_light {
                 // The rest follows in the next turn.
-            } else if is_whole || tells_changes || leader.aside.is_wanted() {
+            } else if is_whole || tells_changes || leader.reserved.is_wanted() {
                 lease.snapshots += 1;
                 let bytes = if is_whole || !tells_changes {
                     let bytes = leader.whole(now, lease.snapshots);
@@ -168,7 +168,7 @@ impl Shared {
     pub(crate) fn hurry(&mut self) {
         let (span, every) = (self.settings.lease, self.settings.keep_every);
         let State::Leading(lease, leader) = &mut self.state else { return };
-        if leader.aside.is_wanted() {
+        if leader.reserved.is_wanted() {
             let is_asked = lease.renewals.iter().any(|renewal| renewal.snapshot.is_some());
             lease.beat_at = lease.beat_at.min(if is_asked { self.now + SOON } else { self.now });
         }

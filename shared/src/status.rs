@@ -9,11 +9,11 @@ use autothrottle::{
 use crate::{
     api::{Role, Status},
     codec::{Number, Plain, read_all},
-    few::Few,
     leader::WALL_MS,
     machine::{Shared, State},
     offline::map,
     stored,
+    vec_map::VecMap,
 };
 
 impl Shared {
@@ -162,7 +162,7 @@ impl Shared {
 fn together(pieces: &[Vec<u8>], at: Instant, now: Instant) -> Option<Value> {
     let read = |bytes: &Vec<u8>| read_all::<(Number, Plain)>(bytes.get(1..)?);
     let (Number(newest), _) = read(pieces.last()?)?;
-    let (mut totals, mut scopes) = (Vec::new(), Few::<String, Value>::default());
+    let (mut totals, mut scopes) = (Vec::new(), VecMap::<String, Value>::default());
     for piece in pieces {
         let (_, Plain(Value::Map(entries))) = read(piece)? else { return None };
         totals = Vec::new();

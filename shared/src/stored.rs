@@ -13,8 +13,8 @@ use autothrottle::Value;
 use crate::{
     api::{Epoch, MemberId},
     codec::{Plain, Wire, read_all, wire, write_to},
-    few::Few,
     frame::{Memory, VERSION},
+    vec_map::VecMap,
 };
 
 /// In the first byte of a change, beside the version.
@@ -34,12 +34,12 @@ pub struct Change {
 /// What a leader notes of what changed since the last piece.
 #[derive(Debug, Default)]
 pub struct Changes {
-    pub scopes: Few<u64>,
+    pub scopes: VecMap<u64>,
     /// Whose statistics have not been told, and up to which they were.
-    pub unseen: Few<u64>,
+    pub unseen: VecMap<u64>,
     pub seen_to: u64,
-    pub settings: Few<String>,
-    pub gone: Few<MemberId>,
+    pub settings: VecMap<String>,
+    pub gone: VecMap<MemberId>,
     /// The engine's instant of the last whole, in milliseconds.
     pub whole_at: f64,
     /// A member is new, which has no whole to put changes behind.

@@ -8,10 +8,10 @@ use autothrottle::{Instant, Span, boundary::Outcome};
 use crate::{
     api::MemberId,
     codec::{Number, hash},
-    few::Few,
     frame::{Ask, Fact, Flight, GrantId, Open, Told},
     leader::{Leader, MOST_MEMBERS, Story, cost_of, share_of},
     peer::Peer,
+    vec_map::VecMap,
 };
 
 impl Leader {
@@ -53,7 +53,7 @@ impl Leader {
             }
         }
         self.tell_split(now);
-        let mut taken = Few::default();
+        let mut taken = VecMap::default();
         for (from, flight, told) in oldest_first(flying, |(_, flight, _)| flight.ago) {
             taken.add(from, ());
             self.fly(now, from, flight, told.as_ref());
@@ -102,7 +102,7 @@ impl Leader {
         let applied = peer.applied;
         peer.applied = open.log.last().map_or(applied, |fact| fact.seq().max(applied));
         let name = |ask: &Ask| (ask.id, ask.attempt);
-        let (mut waits, mut flies) = (Few::default(), Few::default());
+        let (mut waits, mut flies) = (VecMap::default(), VecMap::default());
         open.waiting.iter().for_each(|ask| _ = waits.add(name(ask), ()));
         open.flying.iter().for_each(|flight| _ = flies.add(name(&flight.ask), ()));
         for fact in &open.log {
@@ -171,9 +171,9 @@ impl Leader {
 
     /// What was set aside of strict quotas, and not used by those that are known: others may have used it. It
     /// counts as spent now.
-    pub fn spend(&mut self, now: Instant, aside: &[(String, Number)]) {
+    pub fn spend(&mut self, now: Instant, reserved: &[(String, Number)]) {
         let engine_now = self.now(now);
-        for (name, units) in aside {
+        for (name, units) in reserved {
             let rest = units.0 - self.adopted.get(name).copied().unwrap_or(0.0);
             if rest <= 0.0 {
                 continue;

@@ -22,7 +22,7 @@ const MOST_DEAD: usize = 1;
 enum Rule {
     None,
     /// The leader grants only what a stored snapshot sets aside.
-    Aside,
+    Reserved,
     /// A leader's words count only while the lease is its own.
     Fence,
     /// What a member tells and the snapshot knows is not of what that set aside.
@@ -61,7 +61,7 @@ struct Snapshot {
     /// Known grants, those that no process can name, and what may be granted without another snapshot.
     known: BTreeSet<Grant>,
     lost: usize,
-    aside: usize,
+    reserved: usize,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -155,7 +155,7 @@ impl Model for Group {
                         actions.push(Action::Take(of));
                     }
                     let spent = leader.known.len() + leader.lost;
-                    let is_there = leader.left > 0 || !self.has(Rule::Aside);
+                    let is_there = leader.left > 0 || !self.has(Rule::Reserved);
                     if may_speak && spent < QUOTA && is_there {
                         let hears =
                             |(_, other): &(usize, &Process)| !other.is_dead && other.epoch == process.epoch;
@@ -203,7 +203,7 @@ impl Model for Group {
                     let is_counted = self.has(Rule::Counted) && last.stored.known.contains(*grant);
                     grant.0 == base.epoch && !is_counted
                 };
-                let rest = base.aside.saturating_sub(base.known.iter().filter(is_since).count());
+                let rest = base.reserved.saturating_sub(base.known.iter().filter(is_since).count());
                 let lost = base.lost + if self.has(Rule::Spend) { rest } else { 0 };
                 let known = core::mem::take(&mut base.known);
                 process.role = Role::Leading(Leader { known, lost, ..Leader::default() });
@@ -213,8 +213,8 @@ impl Model for Group {
                 let Role::Leading(leader) = &mut state.processes[of].role else { return None };
                 leader.snapshots += 1;
                 let (known, lost) = (leader.known.clone(), leader.lost);
-                let aside = leader.left.max(1);
-                leader.taken = Some((Snapshot { epoch, known, lost, aside }, leader.made));
+                let reserved = leader.left.max(1);
+                leader.taken = Some((Snapshot { epoch, known, lost, reserved }, leader.made));
             }
             Action::Store(of) => {
                 let is_ours = last.leads(of) || !self.has(Rule::StoreFence);
@@ -225,7 +225,7 @@ impl Model for Group {
                     state.processes[of].role = Role::Member;
                     return Some(state);
                 }
-                leader.left = snapshot.aside.saturating_sub(usize::from(leader.made - made));
+                leader.left = snapshot.reserved.saturating_sub(usize::from(leader.made - made));
                 state.stored = snapshot;
             }
             Action::Grant(of, to) => {
@@ -279,7 +279,7 @@ fn words_of_a_leader_whose_lease_is_over_spend_what_was_set_aside_for_it() {
 
 #[test]
 fn without_any_one_of_the_rules_it_does_not() {
-    for rule in [Rule::Aside, Rule::Counted, Rule::Spend, Rule::StoreFence] {
+    for rule in [Rule::Reserved, Rule::Counted, Rule::Spend, Rule::StoreFence] {
         let stops = HasDiscoveries::AnyFailures;
         let checker = Group(rule).checker().threads(2).finish_when(stops).spawn_bfs().join();
         assert!(checker.discovery("the quota holds").is_some(), "{rule:?} is needed for nothing");

@@ -5,15 +5,15 @@ use core::borrow::Borrow;
 
 /// By key. Without values it is a set.
 #[derive(Clone, Debug)]
-pub struct Few<K, V = ()>(Vec<(K, V)>);
+pub struct VecMap<K, V = ()>(Vec<(K, V)>);
 
-impl<K, V> Default for Few<K, V> {
+impl<K, V> Default for VecMap<K, V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<K: Ord, V> Few<K, V> {
+impl<K: Ord, V> VecMap<K, V> {
     /// How many keys are less.
     pub fn place<Q: Ord + ?Sized>(&self, key: &Q) -> usize
     where
@@ -127,7 +127,7 @@ impl<K: Ord, V> Few<K, V> {
     }
 }
 
-impl<K, V> IntoIterator for Few<K, V> {
+impl<K, V> IntoIterator for VecMap<K, V> {
     type Item = (K, V);
     type IntoIter = std::vec::IntoIter<(K, V)>;
 
@@ -142,22 +142,22 @@ mod tests {
 
     #[test]
     fn it_is_a_map() {
-        let mut few = Few::default();
+        let mut map = VecMap::default();
         for key in [5, 1, 3, 1] {
-            few.insert(key, 10 * key);
+            map.insert(key, 10 * key);
         }
         assert_eq!(
-            few.iter().map(|(&key, &value)| (key, value)).collect::<Vec<_>>(),
+            map.iter().map(|(&key, &value)| (key, value)).collect::<Vec<_>>(),
             [(1, 10), (3, 30), (5, 50)]
         );
-        assert_eq!((few.get(&3), few.get(&4), few.place(&4), few.len()), (Some(&30), None, 2, 3));
+        assert_eq!((map.get(&3), map.get(&4), map.place(&4), map.len()), (Some(&30), None, 2, 3));
         assert_eq!(
-            (few.add(3, 0), few.add(4, 40), few.remove(&1), few.remove(&1)),
+            (map.add(3, 0), map.add(4, 40), map.remove(&1), map.remove(&1)),
             (false, true, Some(10), None)
         );
-        *few.or_default(9) += 1;
-        *few.or_default(3) += 1;
-        few.retain(|&key, _| key != 5);
-        assert_eq!(few.into_iter().collect::<Vec<_>>(), [(3, 31), (4, 40), (9, 1)]);
+        *map.or_default(9) += 1;
+        *map.or_default(3) += 1;
+        map.retain(|&key, _| key != 5);
+        assert_eq!(map.into_iter().collect::<Vec<_>>(), [(3, 31), (4, 40), (9, 1)]);
     }
 }

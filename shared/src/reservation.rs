@@ -1,18 +1,17 @@
-//! Strict quotas: the leader grants of one only what a stored snapshot has set aside.
+//! Strict quotas: the leader grants of one only what a stored snapshot reserves.
 //!
-//! A leader that dies takes what it granted since its last snapshot into its grave. So each snapshot sets a
-//! *chunk* of every strict quota in use aside, and only when it is stored may that chunk be granted; a
-//! request beyond it waits for the next one. A new leader counts the whole chunk as spent. The trap is a
-//! snapshot that takes the place of another one whose chunk is being granted: its own is never smaller than
-//! what may still be granted of any before it.
+//! A leader that dies takes what it granted since its last snapshot into its grave. So each snapshot reserves
+//! units of every strict quota in use, and the leader grants these only when the snapshot is stored. A request
+//! beyond them waits for the next one. A new leader counts the whole reservation as spent. Snapshots overlap:
+//! the reservation of one is never smaller than what may still be granted of any before it.
 
 use std::collections::VecDeque;
 
 use autothrottle::{Config, Span, Value};
 
-use crate::{api::MemberId, codec::Number, few::Few};
+use crate::{api::MemberId, codec::Number, vec_map::VecMap};
 
-/// A chunk is at least the limit divided by this.
+/// A reservation is at least the limit divided by this.
 const PARTS: f64 = 20.0;
 /// After this many snapshots without a request no part is set aside any more.
 const IDLE: u8 = 10;
@@ -20,7 +19,7 @@ const IDLE: u8 = 10;
 const MOST_LIMITS: usize = 10_000;
 
 #[derive(Debug, Default)]
-struct Chunk {
+struct Reservation {
     limit: f64,
     /// May still be granted.
     left: f64,
@@ -32,15 +31,15 @@ struct Chunk {
 }
 
 /// By scope the units that a snapshot sets aside, and what was granted ever then.
-type Chunks = Few<String, (f64, f64)>;
+type Amounts = VecMap<String, (f64, f64)>;
 
 #[derive(Debug, Default)]
-pub struct Aside {
-    scopes: Few<String, Chunk>,
+pub struct Reservations {
+    scopes: VecMap<String, Reservation>,
     /// The limit of strict quotas by scope, as they were looked up.
-    limits: Few<String, Option<f64>>,
+    limits: VecMap<String, Option<f64>>,
     /// Snapshots that are not known to be stored.
-    taken: VecDeque<(u32, Chunks)>,
+    taken: VecDeque<(u32, Amounts)>,
     /// The last snapshot.
     last: u32,
     /// Requests that wait until a snapshot is stored: which one.
@@ -50,9 +49,9 @@ pub struct Aside {
 }
 
 /// What was set while it ran, by scope.
-pub type Settings = Few<String, Vec<(String, Value)>>;
+pub type Settings = VecMap<String, Vec<(String, Value)>>;
 
-impl Aside {
+impl Reservations {
     /// Whether a request of these costs has a strict quota, if it may leave at once; then they are taken.
     /// What waited was wanted before.
     pub fn takes<'a>(
@@ -65,20 +64,20 @@ impl Aside {
         let (mut is_there, mut is_strict) = (true, false);
         for (name, cost) in costs.clone() {
             let Some(limit) = self.limit(config, settings, name) else { continue };
-            let chunk = self.scopes.or_default(name.into());
+            let reservation = self.scopes.or_default(name.into());
             is_strict = true;
-            chunk.limit = limit;
-            is_there &= chunk.left >= cost;
+            reservation.limit = limit;
+            is_there &= reservation.left >= cost;
         }
         for (name, cost) in costs.filter(|_| is_strict) {
-            let Some(chunk) = self.scopes.get_mut(name) else { continue };
+            let Some(reservation) = self.scopes.get_mut(name) else { continue };
             if is_there {
-                chunk.left -= cost;
-                chunk.total += cost;
+                reservation.left -= cost;
+                reservation.total += cost;
             }
             // One that waits in vain is wanted of the next snapshot as well.
             if !(waited && is_there) {
-                chunk.used += cost;
+                reservation.used += cost;
             }
         }
         is_there.then_some(is_strict)
@@ -107,36 +106,37 @@ impl Aside {
     /// A snapshot is taken: what it sets aside.
     pub fn take(&mut self, number: u32) -> Vec<(String, Number)> {
         self.last = number;
-        let mut chunks = Few::default();
-        for (name, chunk) in self.scopes.iter_mut() {
-            chunk.idle = if chunk.used > 0.0 { 0 } else { chunk.idle.saturating_add(1) };
-            if chunk.idle > IDLE {
-                chunk.left = 0.0;
+        let mut all = VecMap::default();
+        for (name, reservation) in self.scopes.iter_mut() {
+            reservation.idle = if reservation.used > 0.0 { 0 } else { reservation.idle.saturating_add(1) };
+            if reservation.idle > IDLE {
+                reservation.left = 0.0;
                 continue;
             }
-            let pending = self.taken.iter().filter_map(|(_, chunks)| chunks.get(name)).map(|pair| pair.0);
-            let most = pending.fold(chunk.left, f64::max);
-            let units = (chunk.limit / PARTS).max(chunk.used.min(chunk.limit)).max(1.0).max(most);
-            chunk.used = 0.0;
-            chunks.insert(name.clone(), (units, chunk.total));
+            let pending = self.taken.iter().filter_map(|(_, amounts)| amounts.get(name)).map(|pair| pair.0);
+            let most = pending.fold(reservation.left, f64::max);
+            let units =
+                (reservation.limit / PARTS).max(reservation.used.min(reservation.limit)).max(1.0).max(most);
+            reservation.used = 0.0;
+            all.insert(name.clone(), (units, reservation.total));
         }
-        self.scopes.retain(|_, chunk| chunk.idle <= IDLE);
-        let aside = chunks.iter().map(|(name, &(units, _))| (name.clone(), Number(units))).collect();
-        self.taken.push_back((number, chunks));
-        aside
+        self.scopes.retain(|_, reservation| reservation.idle <= IDLE);
+        let amounts = all.iter().map(|(name, &(units, _))| (name.clone(), Number(units))).collect();
+        self.taken.push_back((number, all));
+        amounts
     }
 
-    /// A snapshot is stored: its chunks may be granted.
+    /// A snapshot is stored: its units may be granted.
     pub fn stored(&mut self, number: u32) {
         self.stored = self.stored.max(number);
         while self.taken.front().is_some_and(|(taken, _)| *taken <= number) {
-            let Some((taken, chunks)) = self.taken.pop_front() else { break };
+            let Some((taken, amounts)) = self.taken.pop_front() else { break };
             if taken < number {
                 continue;
             }
-            for (name, (units, total)) in chunks {
-                if let Some(chunk) = self.scopes.get_mut(&name) {
-                    chunk.left = units - (chunk.total - total);
+            for (name, (units, total)) in amounts {
+                if let Some(reservation) = self.scopes.get_mut(&name) {
+                    reservation.left = units - (reservation.total - total);
                 }
             }
         }
