@@ -49,7 +49,7 @@ pub(crate) use joins;
 
 /// What happened outside.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum Event {
     Time,
     Opened,
     Frame(Vec<u8>),
@@ -62,7 +62,7 @@ pub(crate) enum Heard {
     Refused(Op),
     Renewed(Op),
     Released(Op),
-    Failed(Op, Why),
+    Failed(Op, FailureCause),
     Fenced(Epoch),
     Unheard(MemberId, Epoch),
     Vacant {
@@ -75,27 +75,27 @@ pub(crate) enum Heard {
     Ended,
     /// Of a connection of `local`, by its number: what it means, the way knows.
     #[cfg(all(feature = "local", unix))]
-    Socket(Happened),
+    Socket(SocketEvent),
 }
 
 /// What a connection, by its number, has to tell.
 #[cfg(all(feature = "local", unix))]
 #[derive(Debug)]
-pub(crate) enum Happened {
-    Came(UnixStream),
-    Said(u64, Vec<u8>),
+pub(crate) enum SocketEvent {
+    Connected(UnixStream),
+    Received(u64, Vec<u8>),
     Closed(u64),
 }
 
 #[derive(Debug)]
-pub(crate) enum Why {
+pub(crate) enum FailureCause {
     #[cfg(feature = "redis")]
-    Late,
+    Timeout,
     Broken(String),
     Denied(String),
 }
 
-impl Heard {
+impl Event {
     pub fn as_input(&self) -> Input<'_> {
         match self {
             Self::Time => Input::Timeout,
@@ -111,9 +111,9 @@ impl Heard {
             Self::Failed(op, why) => {
                 let cause = match why {
                     #[cfg(feature = "redis")]
-                    Why::Late => Cause::Timeout,
-                    Why::Broken(why) => Cause::Broken(why),
-                    Why::Denied(why) => Cause::Denied(why),
+                    FailureCause::Timeout => Cause::Timeout,
+                    FailureCause::Broken(why) => Cause::Broken(why),
+                    FailureCause::Denied(why) => Cause::Denied(why),
                 };
                 Input::Failed { op: *op, cause }
             }

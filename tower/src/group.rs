@@ -10,7 +10,7 @@ use autothrottle::{
 use autothrottle_shared::{Ask, Effect, MemberId, Order, Refusal, Settings, Shared, Status};
 use tokio::sync::{mpsc, watch};
 
-use crate::{Error, Target, heard::Heard, way::Way};
+use crate::{Error, Target, event::Event, transport::Transport};
 
 pub(crate) struct Group {
     machine: Shared,
@@ -20,7 +20,7 @@ pub(crate) struct Group {
     /// What its engine noticed, as far as it is for this process.
     pub notices: Vec<Notice>,
     /// How this process speaks to the others, until its task has it.
-    way: Option<Way>,
+    transport: Option<Transport>,
     /// What this process says last.
     last: Option<mpsc::UnboundedSender<Effect>>,
     /// Whether the task has said it.
@@ -33,12 +33,20 @@ impl Group {
         options: Value,
         settings: Settings,
         seed: u64,
-        way: Way,
+        transport: Transport,
     ) -> Result<Self, ConfigError> {
         let config = Config::parse(options.clone())?;
         let machine = Shared::new(id, options, settings, seed)?;
         let (refused, left) = (VecDeque::new(), watch::Sender::new(false));
-        Ok(Self { machine, config, refused, notices: Vec::new(), way: Some(way), last: None, left })
+        Ok(Self {
+            machine,
+            config,
+            refused,
+            notices: Vec::new(),
+            transport: Some(transport),
+            last: None,
+            left,
+        })
     }
 
     pub fn enter(&mut self, now: Instant, target: &Target) -> Result<Ticket, Error> {
@@ -98,7 +106,7 @@ impl Group {
     pub fn leave(&mut self, now: Instant) -> watch::Receiver<bool> {
         self.machine.close(now);
         // A process that never said anything has no task that would say so.
-        self.left.send_if_modified(|left| self.way.is_some() && !std::mem::replace(left, true));
+        self.left.send_if_modified(|left| self.transport.is_some() && !std::mem::replace(left, true));
         self.left.subscribe()
     }
 
@@ -118,12 +126,12 @@ impl Group {
 
     /// What the task that carries needs, once: the way, and what comes over it last. The first request within
     /// a runtime starts that task.
-    pub fn start(&mut self) -> Option<(Way, mpsc::UnboundedReceiver<Effect>)> {
+    pub fn start(&mut self) -> Option<(Transport, mpsc::UnboundedReceiver<Effect>)> {
         self.machine.wake_at()?;
         let (last, receiver) = mpsc::unbounded_channel();
-        let way = self.way.take()?;
+        let transport = self.transport.take()?;
         self.last = Some(last);
-        Some((way, receiver))
+        Some((transport, receiver))
     }
 
     /// One turn of that task: it takes in what others said, and gives what to say, when to come again, and
@@ -131,7 +139,7 @@ impl Group {
     pub fn carried(
         &mut self,
         now: Instant,
-        heard: impl Iterator<Item = Heard>,
+        heard: impl Iterator<Item = Event>,
     ) -> (Vec<Effect>, Option<Instant>, watch::Sender<bool>) {
         for input in heard {
             self.machine.handle(now, input.as_input());

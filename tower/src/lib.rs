@@ -43,9 +43,9 @@
 mod answer;
 mod error;
 #[cfg(feature = "_shared")]
-mod group;
+mod event;
 #[cfg(feature = "_shared")]
-mod heard;
+mod group;
 mod host;
 mod layer;
 #[cfg(all(feature = "local", unix))]
@@ -62,7 +62,7 @@ mod robots;
 mod target;
 mod throttle;
 #[cfg(feature = "_shared")]
-mod way;
+mod transport;
 
 pub use answer::{Answer, Outcome};
 pub use autothrottle::{ConfigError, Failure, Reason, ScopeStats, Stats};
@@ -85,4 +85,4 @@ pub use robots::{Allowed, Robots};
 pub use target::Target;
 pub use throttle::Throttle;
 #[cfg(feature = "_shared")]
-pub use way::By;
+pub use transport::By;

@@ -34,7 +34,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::heard::{Happened, Heard, Joins, LEASE, Why, joins};
+use crate::event::{Event, FailureCause, Joins, LEASE, SocketEvent, joins};
 
 /// A lock that is seen for so long was left behind.
 const LOCK: Duration = Duration::from_secs(2);
@@ -79,7 +79,7 @@ impl Local {
 joins!(Local);
 
 /// How this process speaks to the others.
-pub(crate) struct Way {
+pub(crate) struct Transport {
     name: String,
     chosen: Option<PathBuf>,
     id: MemberId,
@@ -119,7 +119,7 @@ struct Lease {
     is_first: bool,
 }
 
-impl Way {
+impl Transport {
     pub fn new(name: &str, chosen: Option<PathBuf>, id: MemberId) -> Self {
         Self {
             name: socket_name(name),
@@ -139,31 +139,31 @@ impl Way {
         }
     }
 
-    pub async fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Heard>) {
+    pub async fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Event>) {
         while self.writers.try_join_next().is_some() {}
         let tell_now = |heard| _ = tell.send(heard);
         for effect in says {
             if !std::mem::replace(&mut self.is_open, true) {
-                tell_now(Heard::Opened);
+                tell_now(Event::Opened);
             }
             match effect {
                 Effect::Compete { op, above } => tell_now(match self.compete(above, tell).await {
                     Ok(Some(Lease { epoch, stored, is_first })) => {
-                        Heard::Elected { op, epoch, stored, is_first }
+                        Event::Elected { op, epoch, stored, is_first }
                     }
-                    Ok(None) => Heard::Refused(op),
-                    Err(why) => Heard::Failed(op, why),
+                    Ok(None) => Event::Refused(op),
+                    Err(why) => Event::Failed(op, why),
                 }),
                 Effect::Renew { op, store, .. } => tell_now(match self.renew(store) {
-                    Ok(true) => Heard::Renewed(op),
-                    Ok(false) => Heard::Refused(op),
-                    Err(why) => Heard::Failed(op, why),
+                    Ok(true) => Event::Renewed(op),
+                    Ok(false) => Event::Refused(op),
+                    Err(why) => Event::Failed(op, why),
                 }),
                 Effect::Release { op, store, .. } => tell_now(match self.release(store) {
-                    Ok(()) => Heard::Released(op),
-                    Err(why) => Heard::Failed(op, why),
+                    Ok(()) => Event::Released(op),
+                    Err(why) => Event::Failed(op, why),
                 }),
-                Effect::ToLeader(bytes) if self.server.is_some() => tell_now(Heard::Frame(bytes)),
+                Effect::ToLeader(bytes) if self.server.is_some() => tell_now(Event::Frame(bytes)),
                 Effect::ToLeader(bytes) => {
                     if let Some(leader) = &self.leader {
                         leader.say(&bytes, tell);
@@ -171,15 +171,15 @@ impl Way {
                 }
                 Effect::ToMember { epoch, .. } | Effect::ToAll { epoch, .. } if !self.is_held() => {
                     self.stop();
-                    tell_now(Heard::Fenced(epoch));
+                    tell_now(Event::Fenced(epoch));
                 }
                 Effect::ToMember { epoch, to, bytes } => match self.members.get(&to) {
                     Some(member) => member.say(&bytes, tell),
-                    None => tell_now(Heard::Unheard(to, epoch)),
+                    None => tell_now(Event::Unheard(to, epoch)),
                 },
                 Effect::ToAll { bytes, .. } => {
                     self.members.values().for_each(|member| member.say(&bytes, tell));
-                    tell_now(Heard::Frame(bytes));
+                    tell_now(Event::Frame(bytes));
                 }
                 // A stream breaks or is whole: one to a process that is stopped would be no better.
                 _ => {}
@@ -187,38 +187,38 @@ impl Way {
         }
     }
 
-    pub fn hear(&mut self, heard: Heard, tell: &UnboundedSender<Heard>) -> Option<Heard> {
-        let Heard::Socket(happened) = heard else { return Some(heard) };
+    pub fn hear(&mut self, heard: Event, tell: &UnboundedSender<Event>) -> Option<Event> {
+        let Event::Socket(happened) = heard else { return Some(heard) };
         let leads = |way: &Self, number| way.leader.as_ref().is_some_and(|pipe| pipe.number == number);
         match happened {
-            Happened::Came(stream) => {
+            SocketEvent::Connected(stream) => {
                 let pipe = self.pipe(stream, tell);
                 self.strangers.insert(pipe.number, pipe);
                 None
             }
-            Happened::Said(number, bytes) => {
+            SocketEvent::Received(number, bytes) => {
                 let Some(pipe) = self.strangers.remove(&number) else {
                     if leads(self, number) {
                         self.heard_at = Instant::now();
                     }
-                    return Some(Heard::Frame(bytes));
+                    return Some(Event::Frame(bytes));
                 };
                 // The first frame of a member is its name.
                 let id = MemberId(bytes.try_into().ok()?);
                 self.members.insert(id, pipe);
                 None
             }
-            Happened::Closed(number) if leads(self, number) => {
+            SocketEvent::Closed(number) if leads(self, number) => {
                 self.leader = None;
                 // One that was replaced lets go as well, and lives.
-                Some(Heard::Vacant { has_ended: inode(self.path.as_deref()?) == self.found })
+                Some(Event::Vacant { has_ended: inode(self.path.as_deref()?) == self.found })
             }
-            Happened::Closed(number) => {
+            SocketEvent::Closed(number) => {
                 self.strangers.remove(&number);
                 let member = self.members.iter().find(|(_, pipe)| pipe.number == number);
                 let id = member.map(|(id, _)| *id)?;
                 self.members.remove(&id);
-                Some(Heard::Gone(id))
+                Some(Event::Gone(id))
             }
         }
     }
@@ -229,7 +229,11 @@ impl Way {
         let _ = timeout(LEASE, async { while self.writers.join_next().await.is_some() {} }).await;
     }
 
-    async fn compete(&mut self, above: Epoch, tell: &UnboundedSender<Heard>) -> Result<Option<Lease>, Why> {
+    async fn compete(
+        &mut self,
+        above: Epoch,
+        tell: &UnboundedSender<Event>,
+    ) -> Result<Option<Lease>, FailureCause> {
         // Each time: a cleaner of temporary files, or a logout, takes the folder away.
         let path = self.path.insert(self.make_path()?).clone();
         // A process that competes leads no longer, though it may listen still.
@@ -254,7 +258,7 @@ impl Way {
         Ok(None)
     }
 
-    fn renew(&mut self, store: Option<Vec<u8>>) -> Result<bool, Why> {
+    fn renew(&mut self, store: Option<Vec<u8>>) -> Result<bool, FailureCause> {
         let is_ours = self.is_held();
         if !is_ours {
             self.stop();
@@ -264,7 +268,7 @@ impl Way {
         Ok(is_ours)
     }
 
-    fn release(&mut self, store: Option<Vec<u8>>) -> Result<(), Why> {
+    fn release(&mut self, store: Option<Vec<u8>>) -> Result<(), FailureCause> {
         let is_ours = self.renew(store)?;
         self.stop();
         if let (true, Some(path)) = (is_ours, &self.path) {
@@ -274,7 +278,7 @@ impl Way {
     }
 
     /// Whether no process answers there, or the one that does has been silent for a lease.
-    async fn is_silent(&mut self, path: &Path, tell: &UnboundedSender<Heard>) -> io::Result<bool> {
+    async fn is_silent(&mut self, path: &Path, tell: &UnboundedSender<Event>) -> io::Result<bool> {
         if self.leader.is_some() && inode(path) == self.found {
             return Ok(self.heard_at.elapsed() >= LEASE);
         }
@@ -283,7 +287,7 @@ impl Way {
         Ok(!self.connect(path, tell).await?)
     }
 
-    async fn connect(&mut self, path: &Path, tell: &UnboundedSender<Heard>) -> io::Result<bool> {
+    async fn connect(&mut self, path: &Path, tell: &UnboundedSender<Event>) -> io::Result<bool> {
         use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
         self.found = inode(path);
         let stream = match UnixStream::connect(path).await {
@@ -359,8 +363,9 @@ impl Way {
     }
 
     /// Where the socket is: a folder for this user alone. A look at it takes a few microseconds.
-    fn make_path(&self) -> Result<PathBuf, Why> {
-        let denied = |want: &str, got: String| Why::Denied(format!("folder: want {want}; got {got}"));
+    fn make_path(&self) -> Result<PathBuf, FailureCause> {
+        let denied =
+            |want: &str, got: String| FailureCause::Denied(format!("folder: want {want}; got {got}"));
         let want = "a folder of this user's that no other user may open (0700)";
         let user = user().map_err(|error| broken(&error))?;
         let folder = self.chosen.clone().unwrap_or_else(|| above().join(format!("autothrottle-{user}")));
@@ -382,7 +387,7 @@ impl Way {
         Ok(path)
     }
 
-    fn pipe(&mut self, stream: UnixStream, tell: &UnboundedSender<Heard>) -> Pipe {
+    fn pipe(&mut self, stream: UnixStream, tell: &UnboundedSender<Event>) -> Pipe {
         self.pipes += 1;
         let number = self.pipes;
         let (from, to) = stream.into_split();
@@ -405,13 +410,13 @@ struct Pipe {
 
 impl Pipe {
     /// A frame behind its length. A process that does not read is cut off.
-    fn say(&self, frame: &[u8], tell: &UnboundedSender<Heard>) {
+    fn say(&self, frame: &[u8], tell: &UnboundedSender<Event>) {
         let length = u32::try_from(frame.len()).expect("a frame has a mebibyte at most");
         let bytes = [&length.to_be_bytes(), frame].concat();
         let unread = self.unread.fetch_add(bytes.len(), Ordering::Relaxed);
         if unread > MOST_UNREAD {
             self.writer.abort();
-            let _ = tell.send(Heard::Socket(Happened::Closed(self.number)));
+            let _ = tell.send(Event::Socket(SocketEvent::Closed(self.number)));
         }
         let _ = self.says.send(bytes);
     }
@@ -423,22 +428,22 @@ impl Drop for Pipe {
     }
 }
 
-async fn welcome(listener: UnixListener, tell: UnboundedSender<Heard>) {
+async fn welcome(listener: UnixListener, tell: UnboundedSender<Event>) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => _ = tell.send(Heard::Socket(Happened::Came(stream))),
+            Ok((stream, _)) => _ = tell.send(Event::Socket(SocketEvent::Connected(stream))),
             // Too many files are open, for the moment.
             Err(_) => sleep(LEASE / 5).await,
         }
     }
 }
 
-async fn read_all(number: u64, from: OwnedReadHalf, tell: UnboundedSender<Heard>) {
+async fn read_all(number: u64, from: OwnedReadHalf, tell: UnboundedSender<Event>) {
     let mut from = BufReader::new(from);
     while let Ok(frame) = read(&mut from).await {
-        let _ = tell.send(Heard::Socket(Happened::Said(number, frame)));
+        let _ = tell.send(Event::Socket(SocketEvent::Received(number, frame)));
     }
-    let _ = tell.send(Heard::Socket(Happened::Closed(number)));
+    let _ = tell.send(Event::Socket(SocketEvent::Closed(number)));
 }
 
 async fn read(from: &mut BufReader<OwnedReadHalf>) -> io::Result<Vec<u8>> {
@@ -546,16 +551,16 @@ fn socket_name(name: &str) -> String {
     format!("{readable}-{hash:x}")
 }
 
-fn broken(error: &io::Error) -> Why {
-    Why::Broken(error.to_string())
+fn broken(error: &io::Error) -> FailureCause {
+    FailureCause::Broken(error.to_string())
 }
 
 /// The same error, or one that says that it will not heal by itself.
-fn why(error: &io::Error, path: &Path) -> Why {
+fn why(error: &io::Error, path: &Path) -> FailureCause {
     use io::ErrorKind::{InvalidFilename, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     if [InvalidFilename, PermissionDenied, ReadOnlyFilesystem, Unsupported].contains(&error.kind()) {
         let want = "a folder in which this process may make sockets and files";
-        Why::Denied(format!("folder: want {want}; got {}: {error}", path.display()))
+        FailureCause::Denied(format!("folder: want {want}; got {}: {error}", path.display()))
     } else {
         broken(error)
     }

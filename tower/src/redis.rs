@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::heard::{Heard, Joins, LEASE, Why, joins};
+use crate::event::{Event, FailureCause, Joins, LEASE, joins};
 
 /// Processes that share their limits through Redis or Valkey: those of the same name, in Rust, Node and Python.
 ///
@@ -53,7 +53,7 @@ impl Redis {
 
 joins!(Redis);
 
-impl From<RedisError> for Why {
+impl From<RedisError> for FailureCause {
     fn from(error: RedisError) -> Self {
         if is_for_good(&error.to_string()) {
             Self::Denied(error.to_string())
@@ -64,14 +64,14 @@ impl From<RedisError> for Why {
 }
 
 /// How this process speaks to the others.
-pub(crate) struct Way {
+pub(crate) struct Transport {
     store: Arc<Store>,
     /// Questions and frames that are on their way.
     flying: JoinSet<()>,
     is_open: bool,
 }
 
-impl Way {
+impl Transport {
     pub fn new(client: Client, name: &str, id: MemberId) -> Self {
         // The braces keep the keys in one slot of a cluster, as the other languages write them.
         let prefix = format!("autothrottle:{{{name}}}:");
@@ -83,13 +83,13 @@ impl Way {
     }
 
     /// Does what the machine wants done. Frames of one turn are one script.
-    pub fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Heard>) {
+    pub fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Event>) {
         while self.flying.try_join_next().is_some() {}
         if says.is_empty() {
             return;
         }
         if !std::mem::replace(&mut self.is_open, true) {
-            let _ = tell.send(Heard::Opened);
+            let _ = tell.send(Event::Opened);
         }
         let mut frames: Vec<(Epoch, String, Vec<u8>)> = Vec::new();
         for effect in says {
@@ -102,7 +102,7 @@ impl Way {
                 }
                 Effect::Renew { op, epoch, store: kept } => self.ask(tell, op, |store, _| async move {
                     let is_ours = store.renew(epoch, kept).await?;
-                    Ok(if is_ours { Heard::Renewed(op) } else { Heard::Refused(op) })
+                    Ok(if is_ours { Event::Renewed(op) } else { Event::Refused(op) })
                 }),
                 Effect::Release { op, epoch, store: kept } => {
                     // After what is said in the same turn: it is the last.
@@ -113,7 +113,7 @@ impl Way {
                             store.renew(epoch, kept).await?;
                         }
                         store.run(RELEASE, vec![store.id.clone().into_bytes()]).await?;
-                        Ok(Heard::Released(op))
+                        Ok(Event::Released(op))
                     });
                 }
                 // The next command makes another one.
@@ -130,8 +130,8 @@ impl Way {
     }
 
     /// A connection that broke is made anew, until there is one.
-    pub fn hear(&mut self, heard: Heard, tell: &UnboundedSender<Heard>) -> Option<Heard> {
-        let Heard::Ended = heard else { return Some(heard) };
+    pub fn hear(&mut self, heard: Event, tell: &UnboundedSender<Event>) -> Option<Event> {
+        let Event::Ended = heard else { return Some(heard) };
         let (store, tell) = (self.store.clone(), tell.clone());
         self.flying.spawn(async move {
             tokio::time::sleep(LEASE / 5).await;
@@ -149,8 +149,8 @@ impl Way {
 
     fn spawn<F>(
         &mut self,
-        tell: &UnboundedSender<Heard>,
-        work: impl FnOnce(Arc<Store>, UnboundedSender<Heard>) -> F,
+        tell: &UnboundedSender<Event>,
+        work: impl FnOnce(Arc<Store>, UnboundedSender<Event>) -> F,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -163,18 +163,18 @@ impl Way {
     /// Each question is answered once, at the latest after a lease.
     fn ask<F>(
         &mut self,
-        tell: &UnboundedSender<Heard>,
+        tell: &UnboundedSender<Event>,
         op: Op,
-        work: impl FnOnce(Arc<Store>, UnboundedSender<Heard>) -> F,
+        work: impl FnOnce(Arc<Store>, UnboundedSender<Event>) -> F,
     ) where
-        F: Future<Output = RedisResult<Heard>> + Send + 'static,
+        F: Future<Output = RedisResult<Event>> + Send + 'static,
     {
         let (work, tell) = (work(self.store.clone(), tell.clone()), tell.clone());
         self.flying.spawn(async move {
             let heard = match timeout(LEASE, work).await {
                 Ok(Ok(heard)) => heard,
-                Ok(Err(error)) => Heard::Failed(op, error.into()),
-                Err(_) => Heard::Failed(op, Why::Late),
+                Ok(Err(error)) => Event::Failed(op, error.into()),
+                Err(_) => Event::Failed(op, FailureCause::Timeout),
             };
             let _ = tell.send(heard);
         });
@@ -210,8 +210,8 @@ impl Store {
         self: Arc<Self>,
         op: Op,
         above: Epoch,
-        tell: UnboundedSender<Heard>,
-    ) -> RedisResult<Heard> {
+        tell: UnboundedSender<Event>,
+    ) -> RedisResult<Event> {
         // First it makes sure that it hears.
         self.listen(&tell).await?;
         let leader = self.channel("leader");
@@ -224,7 +224,7 @@ impl Store {
             {
                 ear.sink.unsubscribe(self.channel("leader")).await?;
             }
-            return Ok(Heard::Refused(op));
+            return Ok(Event::Refused(op));
         };
         if !self.leads.swap(true, Ordering::Relaxed)
             && let Some(ear) = self.ear.lock().await.as_mut()
@@ -234,7 +234,7 @@ impl Store {
         let stored = BASE64.decode(stored).ok().filter(|bytes| !bytes.is_empty());
         let age = Span::from_millis(age.parse().unwrap_or(0.0));
         let (epoch, stored) = (epoch.parse().unwrap_or(0), stored.map(|bytes| (bytes, age)));
-        Ok(Heard::Elected { op, epoch, stored, is_first: false })
+        Ok(Event::Elected { op, epoch, stored, is_first: false })
     }
 
     async fn renew(&self, epoch: Epoch, kept: Option<Vec<u8>>) -> RedisResult<bool> {
@@ -244,16 +244,16 @@ impl Store {
         Ok(self.run(RENEW, asked).await? == Value::Int(1))
     }
 
-    async fn tell_leader(self: Arc<Self>, bytes: Vec<u8>, tell: UnboundedSender<Heard>) {
+    async fn tell_leader(self: Arc<Self>, bytes: Vec<u8>, tell: UnboundedSender<Event>) {
         let mut command = redis::cmd("PUBLISH");
         command.arg(self.channel("leader")).arg(bytes);
         if let Ok(Value::Int(0)) = self.command(&command).await {
-            let _ = tell.send(Heard::Vacant { has_ended: false });
+            let _ = tell.send(Event::Vacant { has_ended: false });
         }
     }
 
     /// What a leader says in one turn is one script, which first compares the lease.
-    async fn send(&self, frames: Vec<(Epoch, String, Vec<u8>)>, tell: &UnboundedSender<Heard>) {
+    async fn send(&self, frames: Vec<(Epoch, String, Vec<u8>)>, tell: &UnboundedSender<Event>) {
         for frames in frames.chunk_by(|one, other| one.0 == other.0) {
             let epoch = frames[0].0;
             let mut asked = self.claim(epoch);
@@ -261,12 +261,12 @@ impl Store {
                 asked.extend([self.channel(channel).into_bytes(), bytes.clone()]);
             }
             let heard = match self.run(SEND, asked).await {
-                Ok(Value::Int(0)) => vec![Heard::Fenced(epoch)],
+                Ok(Value::Int(0)) => vec![Event::Fenced(epoch)],
                 Ok(Value::Array(places)) => {
                     let unheard = places.into_iter().filter_map(|place| {
                         let Value::Int(place) = place else { return None };
                         let (_, channel, _) = frames.get(usize::try_from(place).ok()?)?;
-                        Some(Heard::Unheard(channel.strip_prefix("to:")?.parse().ok()?, epoch))
+                        Some(Event::Unheard(channel.strip_prefix("to:")?.parse().ok()?, epoch))
                     });
                     unheard.collect()
                 }
@@ -278,14 +278,14 @@ impl Store {
     }
 
     /// Another connection that hears, in place of one that is dead.
-    async fn reconnect(self: Arc<Self>, tell: UnboundedSender<Heard>) {
+    async fn reconnect(self: Arc<Self>, tell: UnboundedSender<Event>) {
         self.ear.lock().await.take();
         let listens = timeout(LEASE, self.listen(&tell)).await;
-        let _ = tell.send(if let Ok(Ok(())) = listens { Heard::Opened } else { Heard::Ended });
+        let _ = tell.send(if let Ok(Ok(())) = listens { Event::Opened } else { Event::Ended });
     }
 
     /// Hears what is said to all and to this process, and as the leader.
-    async fn listen(&self, tell: &UnboundedSender<Heard>) -> RedisResult<()> {
+    async fn listen(&self, tell: &UnboundedSender<Event>) -> RedisResult<()> {
         let mut ear = self.ear.lock().await;
         if ear.as_ref().is_some_and(|ear| !ear.task.is_finished()) {
             return Ok(());
@@ -301,10 +301,10 @@ impl Store {
             while let Some(message) = stream.next().await {
                 // The store publishes an empty message to find out who listens.
                 if !message.get_payload_bytes().is_empty() {
-                    let _ = tell.send(Heard::Frame(message.get_payload_bytes().to_vec()));
+                    let _ = tell.send(Event::Frame(message.get_payload_bytes().to_vec()));
                 }
             }
-            let _ = tell.send(Heard::Ended);
+            let _ = tell.send(Event::Ended);
         });
         *ear = Some(Ear { sink, task: task.abort_handle() });
         Ok(())

@@ -30,9 +30,9 @@ use crate::{
 };
 #[cfg(feature = "_shared")]
 use crate::{
+    event::{Event, LEASE},
     group::Group,
-    heard::{Heard, LEASE},
-    way::{By, Way},
+    transport::{By, Transport},
 };
 
 /// Scopes of which it is remembered that they have several budgets, at most.
@@ -229,7 +229,7 @@ impl Throttle {
         let random = RandomState::new();
         let (one, two) = (random.hash_one(1).to_be_bytes(), random.hash_one(2).to_be_bytes());
         let id = MemberId(std::array::from_fn(|at| if at < 8 { one[at] } else { two[at - 8] }));
-        let (way, joins) = Way::new(by.into(), id);
+        let (transport, joins) = Transport::new(by.into(), id);
         let span = |duration: Duration| Span::from_millis(duration.as_secs_f64() * 1000.0);
         let settings = Settings {
             lease: span(LEASE),
@@ -240,7 +240,7 @@ impl Throttle {
             snapshot: None,
         };
         let options = value_of(options, "options")?;
-        let group = Group::new(id, options, settings, random.hash_one(3), way)?;
+        let group = Group::new(id, options, settings, random.hash_one(3), transport)?;
         Ok(Self::by(Host::Group(Box::new(group))))
     }
 
@@ -280,9 +280,9 @@ impl Shared {
             #[cfg(feature = "_shared")]
             if let Host::Group(group) = &mut state.host {
                 if let Ok(runtime) = Handle::try_current()
-                    && let Some((way, last)) = group.start()
+                    && let Some((transport, last)) = group.start()
                 {
-                    runtime.spawn(carry(Arc::downgrade(self), way, last));
+                    runtime.spawn(carry(Arc::downgrade(self), transport, last));
                 }
                 self.earlier.notify_one();
             }
@@ -375,9 +375,9 @@ async fn drive(driven: Driven, earlier: Arc<Notify>) {
 
 /// Carries what the machine says, and what others say, as long as the throttle exists.
 #[cfg(feature = "_shared")]
-async fn carry(inner: Weak<Shared>, mut way: Way, mut last: UnboundedReceiver<Effect>) {
+async fn carry(inner: Weak<Shared>, mut transport: Transport, mut last: UnboundedReceiver<Effect>) {
     let (tell, mut heard) = unbounded_channel();
-    let mut inputs: Vec<Heard> = Vec::new();
+    let mut inputs: Vec<Event> = Vec::new();
     loop {
         // What else happens in this turn goes along.
         tokio::task::yield_now().await;
@@ -388,25 +388,25 @@ async fn carry(inner: Weak<Shared>, mut way: Way, mut last: UnboundedReceiver<Ef
         });
         let (origin, changed) = (inner.origin, inner.earlier.clone());
         drop(inner);
-        way.say(says, &tell).await;
+        transport.say(says, &tell).await;
         let Some(wake_at) = wake_at else {
-            way.close().await;
+            transport.close().await;
             left.send_replace(true);
             return;
         };
         let until = origin + Duration::from_micros(wake_at.micros());
         tokio::select! {
-            () = tokio::time::sleep_until(until) => inputs.push(Heard::Time),
+            () = tokio::time::sleep_until(until) => inputs.push(Event::Time),
             () = changed.notified() => {}
             Some(first) = heard.recv() => inputs.push(first),
         }
         while let Ok(more) = heard.try_recv() {
             inputs.push(more);
         }
-        inputs = inputs.into_iter().filter_map(|input| way.hear(input, &tell)).collect();
+        inputs = inputs.into_iter().filter_map(|input| transport.hear(input, &tell)).collect();
     }
-    way.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &tell).await;
-    way.close().await;
+    transport.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &tell).await;
+    transport.close().await;
 }
 
 /// Says that the timer's task of a runtime runs no more, also where that was shut down.

@@ -3,7 +3,7 @@
 use autothrottle_shared::{Effect, MemberId};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::heard::{Heard, Joins};
+use crate::event::{Event, Joins};
 #[cfg(all(feature = "local", unix))]
 use crate::local::{self, Local};
 #[cfg(feature = "redis")]
@@ -36,45 +36,45 @@ impl From<Local> for By {
 }
 
 /// How this process speaks to the others.
-pub(crate) enum Way {
+pub(crate) enum Transport {
     #[cfg(feature = "redis")]
-    Redis(redis::Way),
+    Redis(redis::Transport),
     #[cfg(all(feature = "local", unix))]
-    Local(Box<local::Way>),
+    Local(Box<local::Transport>),
 }
 
-impl Way {
+impl Transport {
     /// The way of a process that is called `id`, and what both kinds take.
     pub fn new(by: By, id: MemberId) -> (Self, Joins) {
         match by {
             #[cfg(feature = "redis")]
             By::Redis(Redis { client, joins }) => {
-                (Self::Redis(redis::Way::new(client, &joins.name, id)), joins)
+                (Self::Redis(redis::Transport::new(client, &joins.name, id)), joins)
             }
             #[cfg(all(feature = "local", unix))]
             By::Local(Local { folder, joins }) => {
-                (Self::Local(Box::new(local::Way::new(&joins.name, folder, id))), joins)
+                (Self::Local(Box::new(local::Transport::new(&joins.name, folder, id))), joins)
             }
         }
     }
 
     /// Does what the machine wants done.
-    pub async fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Heard>) {
+    pub async fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Event>) {
         match self {
             #[cfg(feature = "redis")]
-            Self::Redis(way) => way.say(says, tell),
+            Self::Redis(transport) => transport.say(says, tell),
             #[cfg(all(feature = "local", unix))]
-            Self::Local(way) => way.say(says, tell).await,
+            Self::Local(transport) => transport.say(says, tell).await,
         }
     }
 
     /// What the machine is to know of what happened.
-    pub fn hear(&mut self, heard: Heard, tell: &UnboundedSender<Heard>) -> Option<Heard> {
+    pub fn hear(&mut self, heard: Event, tell: &UnboundedSender<Event>) -> Option<Event> {
         match self {
             #[cfg(feature = "redis")]
-            Self::Redis(way) => way.hear(heard, tell),
+            Self::Redis(transport) => transport.hear(heard, tell),
             #[cfg(all(feature = "local", unix))]
-            Self::Local(way) => way.hear(heard, tell),
+            Self::Local(transport) => transport.hear(heard, tell),
         }
     }
 
@@ -82,9 +82,9 @@ impl Way {
     pub async fn close(self) {
         match self {
             #[cfg(feature = "redis")]
-            Self::Redis(way) => way.close().await,
+            Self::Redis(transport) => transport.close().await,
             #[cfg(all(feature = "local", unix))]
-            Self::Local(way) => way.close().await,
+            Self::Local(transport) => transport.close().await,
         }
     }
 }
