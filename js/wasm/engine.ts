@@ -112,7 +112,7 @@ export interface Engine {
   readonly askedMs: number
   /**
    * Says that the request that `poll` gave left only at `nowMs`: the delay of its scopes, and what rampup
-   * found, count from there. For a loop that is busy between the two. It may be reported later: an instant that
+   * found, count from there. For a loop that is busy between the two. It may come later: an instant that
    * is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
    */
   left(nowMs: number, ticket: Ticket): void

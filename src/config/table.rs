@@ -51,8 +51,8 @@ settings! {
     Root "warnThreshold" Kind::Whole { min: 1, max: 100_000_000 } => Number(500.0),
         "", "DELAYED_REQUESTS_WARN_THRESHOLD",
         "This many waiting requests cause one warning.",
-        "Each keeps its promise and context in memory; `throttle.map` pulls work instead. The draft's \
-         number.";
+        "Each keeps its promise and context in memory; `throttle.map` pulls work instead. The same \
+         number as in Scrapy's draft.";
     Root "retry" Kind::Object(Section::Retry) => Unset,
         "", "RETRY_ENABLED",
         "Whether and how `throttle.fetch` repeats requests.",
@@ -159,7 +159,7 @@ settings! {
     Scope "slotDelay" MILLIS => Number(1000.0),
         "0 beside `delay`, `concurrency`, `rate`, `quota`, `rampup` or `autothrottle`", "DOWNLOAD_DELAY_PER_SLOT",
         "Milliseconds between two sends of one slot, from send to send.",
-        "The draft's second. Beside another pace it would make five a second one.";
+        "The same second as in Scrapy's draft. Beside another pace it would make five a second one.";
     Scope "jitter" Kind::Jitter => Flag(true),
         "with `rate` 0", "DOWNLOAD_DELAY_JITTER, RANDOMIZE_DOWNLOAD_DELAY",
         "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true \
@@ -203,7 +203,7 @@ settings! {
     Scope "window" TIME => Number(60_000.0),
         "", "THROTTLING_WINDOW, window",
         "The window of quotas without one, in milliseconds. It starts with the scope's first request.",
-        "Most limits of APIs are per minute; the draft's number.";
+        "Most limits of APIs are per minute; the same number as in Scrapy's draft.";
     Scope "strict" Kind::Flag => Flag(false),
         "", "",
         "Rolling window for quotas that omit `strict`: no span of the window's length holds more.",
@@ -257,15 +257,15 @@ settings! {
     Backoff "factor" Kind::Number { above: 1.0, max: 1000.0 } => Number(2.0),
         "", "BACKOFF_DELAY_FACTOR",
         "What a bad answer multiplies the delay by, once per flight.",
-        "Ten steps reach any limit; the draft's number.";
+        "Ten steps reach any limit; the same number as in Scrapy's draft.";
     Backoff "minDelay" TIME => Number(1000.0),
         "", "BACKOFF_MIN_DELAY",
         "The least delay after a bad answer, in milliseconds.",
-        "An overloaded server does not feel less; the draft's number.";
+        "An overloaded server does not feel less; the same number as in Scrapy's draft.";
     Backoff "maxDelay" TIME => Number(300_000.0),
         "a longer `delay` or gap of `rate`", "BACKOFF_MAX_DELAY",
         "The longest delay in milliseconds.",
-        "A program that waits longer looks as if it hangs; the draft's number.";
+        "A program that waits longer looks as if it hangs; the same number as in Scrapy's draft.";
     Backoff "maxHold" TIME => Number(86_400_000.0),
         "`BACKOFF_MAX_DELAY` under Scrapy's names", "",
         "The longest wait in milliseconds that a server may ask for (`Retry-After`, a reset with none \
@@ -274,7 +274,7 @@ settings! {
     Backoff "window" TIME => Number(60_000.0),
         "", "BACKOFF_WINDOW",
         "Milliseconds without a bad answer, and with a good one, before a step back.",
-        "Most limits are per minute; the draft's number.";
+        "Most limits are per minute; the same number as in Scrapy's draft.";
     Backoff "jitter" Kind::Jitter => Number(0.1),
         "", "BACKOFF_JITTER",
         "Spread of the delay while backing off, in place of the scope's. No gap is shorter than the \
@@ -283,13 +283,13 @@ settings! {
     Backoff "concurrencyFactor" Kind::Fraction => Number(0.5),
         "", "BACKOFF_CONCURRENCY_FACTOR",
         "What slots are multiplied by when the delay is at its longest and bad answers go on.",
-        "As the delay's factor, the other way round; the draft's number.";
+        "As the delay's factor, the other way round; the same number as in Scrapy's draft.";
 
     Rampup "backoffTarget" Kind::Target => Number(1.0),
         "", "RAMPUP_BACKOFF_TARGET",
         "Bad answers per `backoff.window` that the search may cost: a number, or a range [low, high] whose \
          middle is the aim.",
-        "No operator notices one a minute; the draft's number.";
+        "No operator notices one a minute; the same number as in Scrapy's draft.";
     Rampup "startDelay" TIME => Number(1000.0),
         "the scope's own delay if that is longer", "",
         "Milliseconds of delay before the first answer.",
@@ -360,7 +360,7 @@ settings! {
     Robots "maxDelay" MILLIS => Number(60_000.0),
         "", "THROTTLING_ROBOTSTXT_MAX_DELAY",
         "The longest delay to believe, in milliseconds.",
-        "Longer ones are mostly meant to keep robots out; the draft's number.";
+        "Longer ones are mostly meant to keep robots out; the same number as in Scrapy's draft.";
     Robots "rules" as "RobotsRules" Kind::Function => Unset,
         "only the pace is obeyed", "",
         "Allow and Disallow: `rules` of autothrottle/robots.",

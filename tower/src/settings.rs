@@ -6,14 +6,14 @@ options! {
     Options {
         /// Requests in flight, all scopes together. A whole number from 1 to 1000000. Default 16; at least
         /// the greatest `concurrency` that you type, and 256 where a scope ramps. As in Scrapy; `rampup`
-        /// may find that a server bears more. Scrapy: CONCURRENT_REQUESTS.
+        /// may find that a server bears more.
         max_in_flight "maxInFlight": Option<u32>,
         /// Settings of every scope, unless `scopes` overrides them. They may stand at the top instead:
         /// `rate` is then `defaults.rate`. Both at once are an error. Default none. Each setting's own
-        /// default is polite. Scrapy: THROTTLING_DEFAULTS.
+        /// default is polite.
         defaults "defaults": Option<ScopeOptions>,
         /// Settings of single scopes, by name. By default a scope is the host of the URL. Default none. No
-        /// host is known before the first request. Scrapy: THROTTLING_SCOPES, DOWNLOAD_SLOTS.
+        /// host is known before the first request.
         scopes "scopes": Option<BTreeMap<String, ScopeOptions>>,
         /// Time of only bad answers after which a scope has stalled: one warning of `tracing`. Default 120
         /// s. A person who waits for a program looks after two minutes.
@@ -30,10 +30,10 @@ options! {
         /// 100000. A scope takes some hundred bytes; a crawl visits fewer hosts in an hour.
         max_scopes "maxScopes": Option<u32>,
         /// This many waiting requests cause one warning. A whole number from 1 to 100000000. Default 500.
-        /// Each keeps its task in memory. The draft's number. Scrapy: DELAYED_REQUESTS_WARN_THRESHOLD.
+        /// Each keeps its task in memory. The same number as in Scrapy's draft.
         warn_threshold "warnThreshold": Option<u32>,
         /// Whether and how [`Retry`](crate::Retry) repeats requests. Default none. Clients do not by
-        /// themselves, and sending twice is your decision. Scrapy: RETRY_ENABLED.
+        /// themselves, and sending twice is your decision.
         retry "retry": Option<RetryOptions>,
         /// Requests a second, evenly spaced: `5.into()`, `"100/min".into()` (`/s`, `/min`, `/h`, `/day`),
         /// or [`RateOptions`]. A request counts as its `cost`, 1 unless you say another. It replaces
@@ -42,23 +42,21 @@ options! {
         /// the mean stays. Default none. The default of `delay` is a pace already.
         rate "rate": Option<Rate>,
         /// Slots: requests in flight in this scope. A whole number from 1 to 1000000. Default 1; with
-        /// `rate` as `max_in_flight`. A visitor with a browser tab does one at a time. Scrapy:
-        /// CONCURRENT_REQUESTS_PER_DOMAIN.
+        /// `rate` as `max_in_flight`. A visitor with a browser tab does one at a time.
         concurrency "concurrency": Option<u32>,
         /// Time between two sends of the scope, from send to send. Default 1 s; 0 beside `concurrency`,
-        /// `rate`, `quota` or `rampup`. A second is polite everywhere. Scrapy: DOWNLOAD_DELAY.
+        /// `rate`, `quota` or `rampup`. A second is polite everywhere.
         delay "delay": Option<Duration>,
         /// Time between two sends of one slot, from send to send. Default 1 s; 0 beside `delay`,
-        /// `concurrency`, `rate`, `quota`, `rampup` or `autothrottle`. The draft's second. Beside another
-        /// pace it would make five a second one. Scrapy: DOWNLOAD_DELAY_PER_SLOT.
+        /// `concurrency`, `rate`, `quota`, `rampup` or `autothrottle`. The same second as in Scrapy's
+        /// draft. Beside another pace it would make five a second one.
         slot_delay "slotDelay": Option<Duration>,
         /// Spread of the delay, drawn once per send: 0.2 is ±20 %, (-0.1, 0.3) is from -10 % to +30 %, true
         /// is ±50 %. The mean is the delay. After a hold, too: `false` comes back to the millisecond.
-        /// Default true; with `rate` 0. As in Scrapy: only programs send like clockwork. Scrapy:
-        /// DOWNLOAD_DELAY_JITTER, RANDOMIZE_DOWNLOAD_DELAY.
+        /// Default true; with `rate` 0. As in Scrapy: only programs send like clockwork.
         jitter "jitter": Option<Jitter>,
         /// Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is then the least
-        /// delay. Default false. Scrapy's is off, too. Scrapy: AUTOTHROTTLE_ENABLED.
+        /// delay. Default false. Scrapy's is off, too.
         autothrottle "autothrottle": Option<Switch<AutoThrottleOptions>>,
         /// Slow down after bad answers. Where you type it as true or an object, or type no pace, the delay
         /// doubles and comes back by steps. Else your pace is a ceiling, to which the rate climbs back. If
@@ -78,13 +76,13 @@ options! {
         /// probes the server. Default none. A crawl waits for a server that is away, a page does not.
         down_after "downAfter": Option<Duration>,
         /// Ignore `Crawl-delay` for this scope, without a warning. Default false. If you set `robots`, you
-        /// want it obeyed. Scrapy: ignore_robots_txt.
+        /// want it obeyed.
         ignore_robots_txt "ignoreRobotsTxt": Option<bool>,
         /// Units that the scope may consume per window: a number, a [`QuotaOptions`], or a list of those.
-        /// Default none. Only you know your budget. Scrapy: quota.
+        /// Default none. Only you know your budget.
         quota "quota": Option<Quotas>,
         /// The window of quotas without one. It starts with the scope's first request. Default 60 s. Most
-        /// limits of APIs are per minute; the draft's number. Scrapy: THROTTLING_WINDOW, window.
+        /// limits of APIs are per minute; the same number as in Scrapy's draft.
         window "window": Option<Duration>,
         /// Rolling window for quotas that omit `strict`: no span of the window's length holds more. Default
         /// false. Most servers count in fixed windows, and a rolling one remembers each send.
@@ -99,23 +97,21 @@ options! {
         /// the mean stays. Default none. The default of `delay` is a pace already.
         rate "rate": Option<Rate>,
         /// Slots: requests in flight in this scope. A whole number from 1 to 1000000. Default 1; with
-        /// `rate` as `max_in_flight`. A visitor with a browser tab does one at a time. Scrapy:
-        /// CONCURRENT_REQUESTS_PER_DOMAIN.
+        /// `rate` as `max_in_flight`. A visitor with a browser tab does one at a time.
         concurrency "concurrency": Option<u32>,
         /// Time between two sends of the scope, from send to send. Default 1 s; 0 beside `concurrency`,
-        /// `rate`, `quota` or `rampup`. A second is polite everywhere. Scrapy: DOWNLOAD_DELAY.
+        /// `rate`, `quota` or `rampup`. A second is polite everywhere.
         delay "delay": Option<Duration>,
         /// Time between two sends of one slot, from send to send. Default 1 s; 0 beside `delay`,
-        /// `concurrency`, `rate`, `quota`, `rampup` or `autothrottle`. The draft's second. Beside another
-        /// pace it would make five a second one. Scrapy: DOWNLOAD_DELAY_PER_SLOT.
+        /// `concurrency`, `rate`, `quota`, `rampup` or `autothrottle`. The same second as in Scrapy's
+        /// draft. Beside another pace it would make five a second one.
         slot_delay "slotDelay": Option<Duration>,
         /// Spread of the delay, drawn once per send: 0.2 is ±20 %, (-0.1, 0.3) is from -10 % to +30 %, true
         /// is ±50 %. The mean is the delay. After a hold, too: `false` comes back to the millisecond.
-        /// Default true; with `rate` 0. As in Scrapy: only programs send like clockwork. Scrapy:
-        /// DOWNLOAD_DELAY_JITTER, RANDOMIZE_DOWNLOAD_DELAY.
+        /// Default true; with `rate` 0. As in Scrapy: only programs send like clockwork.
         jitter "jitter": Option<Jitter>,
         /// Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is then the least
-        /// delay. Default false. Scrapy's is off, too. Scrapy: AUTOTHROTTLE_ENABLED.
+        /// delay. Default false. Scrapy's is off, too.
         autothrottle "autothrottle": Option<Switch<AutoThrottleOptions>>,
         /// Slow down after bad answers. Where you type it as true or an object, or type no pace, the delay
         /// doubles and comes back by steps. Else your pace is a ceiling, to which the rate climbs back. If
@@ -135,13 +131,13 @@ options! {
         /// probes the server. Default none. A crawl waits for a server that is away, a page does not.
         down_after "downAfter": Option<Duration>,
         /// Ignore `Crawl-delay` for this scope, without a warning. Default false. If you set `robots`, you
-        /// want it obeyed. Scrapy: ignore_robots_txt.
+        /// want it obeyed.
         ignore_robots_txt "ignoreRobotsTxt": Option<bool>,
         /// Units that the scope may consume per window: a number, a [`QuotaOptions`], or a list of those.
-        /// Default none. Only you know your budget. Scrapy: quota.
+        /// Default none. Only you know your budget.
         quota "quota": Option<Quotas>,
         /// The window of quotas without one. It starts with the scope's first request. Default 60 s. Most
-        /// limits of APIs are per minute; the draft's number. Scrapy: THROTTLING_WINDOW, window.
+        /// limits of APIs are per minute; the same number as in Scrapy's draft.
         window "window": Option<Duration>,
         /// Rolling window for quotas that omit `strict`: no span of the window's length holds more. Default
         /// false. Most servers count in fixed windows, and a rolling one remembers each send.
@@ -162,9 +158,9 @@ options! {
     }
     /// A budget per window.
     QuotaOptions {
-        /// Units per window. A number above 0, at most 1000000000000. Scrapy: quota.
+        /// Units per window. A number above 0, at most 1000000000000.
         limit "limit": f64,
-        /// The window. Default the scope's `window`. One for all quotas of the scope. Scrapy: window.
+        /// The window. Default the scope's `window`. One for all quotas of the scope.
         window "window": Option<Duration>,
         /// Whether the window rolls: no span of its length holds more. Default the scope's `strict`. One
         /// for all quotas of the scope.
@@ -173,54 +169,53 @@ options! {
     /// Scrapy's AutoThrottle: the delay follows the latency.
     AutoThrottleOptions {
         /// Time of delay before the first answer, and never less than the scope's `delay`. Default 5 s.
-        /// Scrapy's number. Scrapy: AUTOTHROTTLE_START_DELAY.
+        /// Scrapy's number.
         start_delay "startDelay": Option<Duration>,
         /// The longest delay. It wins over a larger `delay` of the scope, as in Scrapy. Default 60 s.
-        /// Scrapy's number. Scrapy: AUTOTHROTTLE_MAX_DELAY.
+        /// Scrapy's number.
         max_delay "maxDelay": Option<Duration>,
         /// Requests that the server should work on at a time, on average; fractions are allowed. A number
-        /// above 0. Default 1. Scrapy's number. Scrapy: AUTOTHROTTLE_TARGET_CONCURRENCY.
+        /// above 0. Default 1. Scrapy's number.
         target_concurrency "targetConcurrency": Option<f64>,
     }
     /// A longer delay after bad answers, and the way back.
     BackoffOptions {
         /// Statuses that are bad answers. A 403 of a rate limit counts as a 429. Default 429, 430, 502,
         /// 503, 504, 520, 521, 522, 523, 524, 529; without 430 and 529 under Scrapy's names. Refusals, and
-        /// servers that cannot cope. A 500 is mostly a bug. Scrapy: BACKOFF_HTTP_CODES.
+        /// servers that cannot cope. A 500 is mostly a bug.
         status_codes "statusCodes": Option<Vec<u16>>,
         /// Failures that are bad answers. Your own aborts never are. Default timeout, connection. A server
-        /// under load drops connections and answers late. Scrapy: BACKOFF_EXCEPTIONS.
+        /// under load drops connections and answers late.
         errors "errors": Option<Vec<Failure>>,
         /// What a bad answer multiplies the delay by, once per flight. A number above 1, at most 1000.
-        /// Default 2. Ten steps reach any limit; the draft's number. Scrapy: BACKOFF_DELAY_FACTOR.
+        /// Default 2. Ten steps reach any limit; the same number as in Scrapy's draft.
         factor "factor": Option<f64>,
         /// The least delay after a bad answer. Default 1 s. An overloaded server does not feel less; the
-        /// draft's number. Scrapy: BACKOFF_MIN_DELAY.
+        /// same number as in Scrapy's draft.
         min_delay "minDelay": Option<Duration>,
         /// The longest delay. Default 300 s; a longer `delay` or gap of `rate`. A program that waits longer
-        /// looks as if it hangs; the draft's number. Scrapy: BACKOFF_MAX_DELAY.
+        /// looks as if it hangs; the same number as in Scrapy's draft.
         max_delay "maxDelay": Option<Duration>,
         /// The longest wait that a server may ask for (`Retry-After`, a reset with none left). A longer one
         /// is cut, with a warning of `tracing`. Default 86400 s; `BACKOFF_MAX_DELAY` under Scrapy's names.
         /// One wrong field must not silence a host for a year.
         max_hold "maxHold": Option<Duration>,
         /// Time without a bad answer, and with a good one, before a step back. Default 60 s. Most limits
-        /// are per minute; the draft's number. Scrapy: BACKOFF_WINDOW.
+        /// are per minute; the same number as in Scrapy's draft.
         window "window": Option<Duration>,
         /// Spread of the delay while backing off, in place of the scope's. No gap is shorter than the
         /// scope's can be. Default 0.1. Clients that were refused together should not come back together.
-        /// Scrapy: BACKOFF_JITTER.
         jitter "jitter": Option<Jitter>,
         /// What slots are multiplied by when the delay is at its longest and bad answers go on. A number
-        /// above 0 and below 1. Default 0.5. As the delay's factor, the other way round; the draft's
-        /// number. Scrapy: BACKOFF_CONCURRENCY_FACTOR.
+        /// above 0 and below 1. Default 0.5. As the delay's factor, the other way round; the same number as
+        /// in Scrapy's draft.
         concurrency_factor "concurrencyFactor": Option<f64>,
     }
     /// Find the server's limit and stay just below it.
     RampupOptions {
         /// Bad answers per `backoff.window` that the search may cost: a number, or a range (low, high)
-        /// whose middle is the aim. Default 1. No operator notices one a minute; the draft's number.
-        /// Scrapy: RAMPUP_BACKOFF_TARGET.
+        /// whose middle is the aim. Default 1. No operator notices one a minute; the same number as in
+        /// Scrapy's draft.
         backoff_target "backoffTarget": Option<BackoffTarget>,
         /// Time of delay before the first answer. Default 1 s; the scope's own delay if that is longer. A
         /// second is polite everywhere, and ten doublings from the fastest server.
@@ -233,11 +228,11 @@ options! {
     }
     /// What [`Retry`](crate::Retry) sends again.
     RetryOptions {
-        /// Attempts after the first. A whole number from 1 to 1000000. Scrapy: RETRY_TIMES.
+        /// Attempts after the first. A whole number from 1 to 1000000.
         limit "limit": u32,
         /// Statuses to retry. A 403 of a rate limit counts as a 429. Default 408, 413, 429, 430, 500, 502,
         /// 503, 504, 520, 521, 522, 523, 524, 529; 413 only with `Retry-After`. Timeouts, refusals and
-        /// servers that cannot cope. Scrapy: RETRY_HTTP_CODES.
+        /// servers that cannot cope.
         status_codes "statusCodes": Option<Vec<u16>>,
         /// Methods to retry. Default GET, HEAD, PUT, DELETE, OPTIONS, TRACE. The idempotent ones (RFC 9110
         /// §9.2.2).

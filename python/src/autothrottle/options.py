@@ -108,17 +108,17 @@ class BackoffOptions(TypedDict, total=False):
 
     factor: float
     """What a bad answer multiplies the delay by, once per flight. A number above 1, at most 1000. Default 2.
-    Ten steps reach any limit; the draft's number. Scrapy: BACKOFF_DELAY_FACTOR.
+    Ten steps reach any limit; the same number as in Scrapy's draft. Scrapy: BACKOFF_DELAY_FACTOR.
     """
 
     min_delay: Seconds
     """The least delay after a bad answer, in seconds. Default 1. An overloaded server does not feel less;
-    the draft's number. Scrapy: BACKOFF_MIN_DELAY.
+    the same number as in Scrapy's draft. Scrapy: BACKOFF_MIN_DELAY.
     """
 
     max_delay: Seconds
     """The longest delay in seconds. Default 300; a longer ``delay`` or gap of ``rate``. A program that waits
-    longer looks as if it hangs; the draft's number. Scrapy: BACKOFF_MAX_DELAY.
+    longer looks as if it hangs; the same number as in Scrapy's draft. Scrapy: BACKOFF_MAX_DELAY.
     """
 
     max_hold: Seconds
@@ -129,7 +129,7 @@ class BackoffOptions(TypedDict, total=False):
 
     window: Seconds
     """Seconds without a bad answer, and with a good one, before a step back. Default 60. Most limits are per
-    minute; the draft's number. Scrapy: BACKOFF_WINDOW.
+    minute; the same number as in Scrapy's draft. Scrapy: BACKOFF_WINDOW.
     """
 
     jitter: Jitter
@@ -140,8 +140,8 @@ class BackoffOptions(TypedDict, total=False):
 
     concurrency_factor: float
     """What slots are multiplied by when the delay is at its longest and bad answers go on. A number above 0
-    and below 1. Default 0.5. As the delay's factor, the other way round; the draft's number. Scrapy:
-    BACKOFF_CONCURRENCY_FACTOR.
+    and below 1. Default 0.5. As the delay's factor, the other way round; the same number as in Scrapy's
+    draft. Scrapy: BACKOFF_CONCURRENCY_FACTOR.
     """
 
 
@@ -150,8 +150,8 @@ class RampupOptions(TypedDict, total=False):
 
     backoff_target: float | tuple[float, float]
     """Bad answers per ``backoff.window`` that the search may cost: a number, or a range [low, high] whose
-    middle is the aim. Default 1. No operator notices one a minute; the draft's number. Scrapy:
-    RAMPUP_BACKOFF_TARGET.
+    middle is the aim. Default 1. No operator notices one a minute; the same number as in Scrapy's draft.
+    Scrapy: RAMPUP_BACKOFF_TARGET.
     """
 
     start_delay: Seconds
@@ -248,7 +248,7 @@ class RobotsOptions(_RobotsOptionsRequired, total=False):
 
     max_delay: Seconds
     """The longest delay to believe, in seconds. Default 60. Longer ones are mostly meant to keep robots out;
-    the draft's number. Scrapy: THROTTLING_ROBOTSTXT_MAX_DELAY.
+    the same number as in Scrapy's draft. Scrapy: THROTTLING_ROBOTSTXT_MAX_DELAY.
     """
 
     rules: RobotsRules
@@ -281,8 +281,8 @@ class ScopeOptions(TypedDict, total=False):
 
     slot_delay: Seconds
     """Seconds between two sends of one slot, from send to send. Default 1; 0 beside ``delay``,
-    ``concurrency``, ``rate``, ``quota``, ``rampup`` or ``autothrottle``. The draft's second. Beside another
-    pace it would make five a second one. Scrapy: DOWNLOAD_DELAY_PER_SLOT.
+    ``concurrency``, ``rate``, ``quota``, ``rampup`` or ``autothrottle``. The same second as in Scrapy's
+    draft. Beside another pace it would make five a second one. Scrapy: DOWNLOAD_DELAY_PER_SLOT.
     """
 
     jitter: Jitter
@@ -332,7 +332,8 @@ class ScopeOptions(TypedDict, total=False):
 
     window: Seconds
     """The window of quotas without one, in seconds. It starts with the scope's first request. Default 60.
-    Most limits of APIs are per minute; the draft's number. Scrapy: THROTTLING_WINDOW, window.
+    Most limits of APIs are per minute; the same number as in Scrapy's draft. Scrapy: THROTTLING_WINDOW,
+    window.
     """
 
     strict: bool
@@ -390,8 +391,8 @@ class ThrottleOptions(ScopeOptions, total=False):
 
     warn_threshold: int
     """This many waiting requests cause one warning. A whole number from 1 to 100000000. Default 500. Each
-    keeps its task and context in memory; ``throttle.map`` pulls work instead. The draft's number. Scrapy:
-    DELAYED_REQUESTS_WARN_THRESHOLD.
+    keeps its task and context in memory; ``throttle.map`` pulls work instead. The same number as in Scrapy's
+    draft. Scrapy: DELAYED_REQUESTS_WARN_THRESHOLD.
     """
 
     retry: RetryOptions

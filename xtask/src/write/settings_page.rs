@@ -29,22 +29,21 @@ pub fn page() -> String {
          raises a `warning`.\n",
     );
     for &(section, title, ..) in SECTIONS {
-        let rows = || settings().filter(|(row, _)| row.section == section);
-        // Simulations have no names of Scrapy's.
-        let has_scrapy = rows().any(|(_, text)| !text.scrapy.is_empty());
         if !title.is_empty() {
-            let (name, rule) = if has_scrapy { (" Scrapy |", "---|") } else { ("", "") };
-            write!(page, "\n## {title}\n\n| option | wants | default |{name} |\n|---|---|---|{rule}---|\n")
-                .unwrap();
+            write!(page, "\n## {title}\n\n| option | wants | default | |\n|---|---|---|---|\n").unwrap();
         }
-        for (row, text) in rows() {
+        for (row, text) in settings().filter(|(row, _)| row.section == section) {
             let because =
                 if text.because.is_empty() { String::new() } else { format!(" *{}*", text.because) };
             let (wants, default) = (in_short(&row.kind.wants()), default_of(row, text));
-            let scrapy =
-                if has_scrapy || title.is_empty() { format!(" {} |", text.scrapy) } else { String::new() };
-            writeln!(page, "| `{}` | {wants} | {default} |{scrapy} {}{because} |", row.key, text.about)
-                .unwrap();
+            writeln!(page, "| `{}` | {wants} | {default} | {}{because} |", row.key, text.about).unwrap();
+        }
+    }
+    page.push_str("\n## Scrapy's names\n\n| option | of | Scrapy |\n|---|---|---|\n");
+    for &(section, _, interface, _) in SECTIONS {
+        let here = settings().filter(|(row, text)| row.section == section && !text.scrapy.is_empty());
+        for (row, text) in here {
+            writeln!(page, "| `{}` | `{interface}` | {} |", row.key, text.scrapy).unwrap();
         }
     }
     page

@@ -127,9 +127,6 @@ fn doc(row: &Row, text: &Text) -> String {
     if !text.because.is_empty() {
         write!(doc, " {}", rustic(text.because)).unwrap();
     }
-    if !text.scrapy.is_empty() {
-        write!(doc, " Scrapy: {}.", text.scrapy).unwrap();
-    }
     let mut out = String::new();
     let mut line = String::from("        ///");
     for word in doc.split(' ') {

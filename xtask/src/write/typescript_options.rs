@@ -202,9 +202,6 @@ pub fn types() -> String {
             if !text.because.is_empty() {
                 write!(doc, " {}", text.because).unwrap();
             }
-            if !text.scrapy.is_empty() {
-                write!(doc, " Scrapy: {}.", text.scrapy).unwrap();
-            }
             // What a model of server wants depends on the model.
             let optional =
                 if is_required && (section != Section::Server || row.key == "model") { "" } else { "?" };
