@@ -16,6 +16,8 @@
  *
  * A Worker that throws or is cancelled gives its place back at once, since the platform disposes of what it
  * held. `waitUntil` keeps a Worker until what it learned was said.
+ *
+ * It runs in workerd from 1.20250722 on, which wrangler from 4.26.1 on has.
  */
 import { DurableObject, RpcTarget, waitUntil } from 'cloudflare:workers'
 import { systemClock } from './base/clock.js'

@@ -459,7 +459,8 @@ export class SharedHost implements Host {
     const { clock, idleClock } = this.#context
     const its = this.waiting > 0 || hasUnsaid ? clock : idleClock
     const ring = () => this.#hear((now) => this.#machine.timeout(now))
-    const timer = its.setTimeout(ring, Math.max(at - this.#now, 0))
+    // Whole milliseconds: a Worker cuts what is less, and its clock may stand still between two timers.
+    const timer = its.setTimeout(ring, Math.max(Math.ceil(at - this.#now), 0))
     this.#rest = () => its.clearTimeout(timer)
   }
 }

@@ -38,6 +38,28 @@ test('a process that waits for nothing but its group may end: those timers keep 
   assert.equal(idle?.hasRef(), false)
 })
 
+// Workers before February 2026 cut what is less, and their clock stood still until the next timer.
+test('timers of a group are whole milliseconds', async () => {
+  const { world, all, processes } = throttles(2, { defaults: { ...FREE, delay: 33.3 } })
+  const asked = new Set<number>()
+  for (const { clock } of processes) {
+    const { setTimeout } = clock
+    const arm = (wake: () => void, ms: number) => {
+      asked.add(ms)
+      return setTimeout(wake, ms)
+    }
+    Object.assign(clock, { setTimeout: arm })
+  }
+  const seen = { sent: 0, failed: [] }
+  for (const throttle of all) void loop(throttle, seen)
+  await world.run(3000)
+  assert.ok(seen.sent >= 60, `${seen.sent} sent`)
+  assert.deepEqual(
+    [...asked].filter((ms) => !Number.isInteger(ms)),
+    [],
+  )
+})
+
 test('a way that refuses whatever is asked of it leaves no rejection without a reader', async () => {
   const unread: unknown[] = []
   const hear = (reason: unknown) => unread.push(reason)

@@ -207,7 +207,7 @@ const worker :Workerd.Worker = (
   }
 }
 
-const WORKERD = bin('.bin/workerd')
+const WORKERD = bin('workerd/bin/workerd')
 const isWorkerdThere = existsSync(WORKERD)
 const skip = skipUnless(isWorkerdThere)
 

@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { skipUnless } from '../required.mjs'
 import { listen } from '../serve.mjs'
-import { WORKERD, Workers } from './workers.mjs'
+import { OLDEST, WORKERD, Workers } from './workers.mjs'
 
 const skip = skipUnless(existsSync(WORKERD), 'workerd is not installed')
 
@@ -157,3 +157,21 @@ else {
     assert.equal(site.counts.all, 1)
   })
 }
+
+// Until February 2026 a Worker's clock stood still while a timer was due, and timers were cut to milliseconds:
+// one of half a millisecond fired without end, and the Worker's requests were lost.
+test('the oldest workerd: all Workers are served, two at a time', {
+  skip: skipUnless(existsSync(OLDEST), 'workerd-oldest is not installed'),
+}, async (t) => {
+  const workers = await new Workers(OLDEST).build()
+  try {
+    await workers.start()
+    const site = await siteOf(t, 30)
+    const ask = () => workers.get('run', { scope: 'slots', target: site.url })
+    const answers = await Promise.all(Array.from({ length: 12 }, ask))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], workers.said)
+    assert.ok(site.counts.most <= 2, `${site.counts.most} at a time`)
+  } finally {
+    await workers.stop()
+  }
+})

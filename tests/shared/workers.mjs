@@ -8,8 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort } from './server.mjs'
 
-export const WORKERD = fileURLToPath(new URL('../runtimes/node_modules/.bin/workerd', import.meta.url))
-const config = (port, disk) => `using Workerd = import "/workerd/workerd.capnp";
+const at = (name) => fileURLToPath(new URL(`../runtimes/node_modules/${name}/bin/workerd`, import.meta.url))
+export const WORKERD = at('workerd')
+/** The oldest that the entry can be imported in: before it `cloudflare:workers` has no `waitUntil`. */
+export const OLDEST = at('workerd-oldest')
+const config = (port, disk, date) => `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
     (name = "main", worker = .worker),
@@ -19,7 +22,7 @@ const config :Workerd.Config = (
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
 );
 const worker :Workerd.Worker = (
-  compatibilityDate = "2026-01-01",
+  compatibilityDate = "${date}",
   compatibilityFlags = ["enable_request_signal"],
   durableObjectNamespaces = [(className = "Limiter", uniqueKey = "limiter", enableSql = true)],
   durableObjectStorage = (localDisk = "disk"),
@@ -34,8 +37,13 @@ const worker :Workerd.Worker = (
 /** A Worker and its object in workerd, from a file or from code. */
 export class Workers {
   #folder = mkdtempSync(join(tmpdir(), 'autothrottle-workers-'))
+  #workerd
   #process
   said = ''
+
+  constructor(workerd = WORKERD) {
+    this.#workerd = workerd
+  }
 
   async build(code) {
     const { build } = await import('esbuild')
@@ -63,8 +71,9 @@ export class Workers {
   async start() {
     const port = await freePort()
     this.url = `http://127.0.0.1:${port}`
-    writeFileSync(join(this.#folder, 'config.capnp'), config(port, join(this.#folder, 'disk')))
-    this.#process = spawn(WORKERD, ['serve', 'config.capnp'], { cwd: this.#folder })
+    const date = this.#workerd === OLDEST ? '2025-07-01' : '2026-01-01'
+    writeFileSync(join(this.#folder, 'config.capnp'), config(port, join(this.#folder, 'disk'), date))
+    this.#process = spawn(this.#workerd, ['serve', 'config.capnp'], { cwd: this.#folder })
     this.#process.stderr.on('data', (text) => {
       this.said += text
     })
