@@ -18,8 +18,15 @@ type Draft = Record<string, unknown>
 /** Reads a dict of a section, or of a scope by this name. */
 type ReadDict = (section: string, value: unknown, name?: string) => Draft
 
-/** What would have been right. */
-class Want extends Error {}
+/** What would have been right: of the value, or of an item of it. */
+class Want extends Error {
+  readonly item: readonly [index: number, value: unknown] | undefined
+
+  constructor(want: string, item?: readonly [index: number, value: unknown]) {
+    super(want)
+    this.item = item
+  }
+}
 
 const isDict = (value: unknown): value is Draft => isObject(value) && !Array.isArray(value)
 
@@ -57,6 +64,16 @@ function list(value: unknown): readonly unknown[] {
     .split(',')
     .flatMap((item) => item.trim() || [])
 }
+/** Each item converted. What is wrong is said of the item. */
+function items<T>(typed: readonly unknown[], convert: (item: unknown) => T): T[] {
+  return typed.map((item, index) => {
+    try {
+      return convert(item)
+    } catch (error) {
+      throw error instanceof Want ? new Want(error.message, [index, item]) : error
+    }
+  })
+}
 function jitter(value: unknown) {
   if (typeof value === 'number') return value
   if (!Array.isArray(value)) return flag(value)
@@ -76,7 +93,7 @@ const KINDS: Record<string, (value: unknown, dict: ReadDict) => unknown> = {
   jitter,
   randomize: (value) => (value === 1 ? true : jitter(value)),
   target: (value) => (Array.isArray(value) ? value.map(number) : number(value)),
-  codes: (value) => list(value).map((code) => number(plain(code))),
+  codes: (value) => items(list(value), (code) => number(plain(code))),
   text,
   rate: (value, dict) => {
     if (isDict(value)) return dict('rate', value)
@@ -140,7 +157,9 @@ function readAll(dict: Draft, known: Record<string, readonly string[]>, at: stri
       made.push([name, key, convert(typed, readDict)])
     } catch (error) {
       if (!(error instanceof Want)) throw error
-      problems.push({ path, want: error.message, got: shown(value) })
+      const [index, item] = error.item ?? [undefined, value]
+      const place = index === undefined ? path : `${path}[${index}]`
+      problems.push({ path: place, want: error.message, got: shown(item) })
     }
   }
   return made

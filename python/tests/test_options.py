@@ -106,8 +106,20 @@ def test_all_problems_are_told_at_once_as_they_were_typed() -> None:
         ({"quota": [{"limit": 0}]}, None),
         ({"concurrency": 0}, ("concurrency", "a whole number from 1 to 1000000", "0")),
         (
-            {"backoff": {"status_codes": [42]}},
-            ("backoff.status_codes", "a list of statuses from 100 to 599", "a list of 1"),
+            {"backoff": {"status_codes": [429, 42]}},
+            ("backoff.status_codes[1]", "a status from 100 to 599", "42"),
+        ),
+        (
+            {"retry": {"limit": 1, "methods": ["GET", 5]}},
+            ("retry.methods[1]", "a text that is not empty", "5"),
+        ),
+        (
+            {"jitter": [0.3, -0.1]},
+            (
+                "jitter",
+                "true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10",
+                "[0.3, -0.1]",
+            ),
         ),
         ({"request_timeout": -1}, ("request_timeout", "seconds from 0 to a year", "-1")),
         ({"delay": 1, "defaults": {"delay": 1}}, ("delay", "delay here or in defaults, not in both", "1")),

@@ -499,3 +499,29 @@ async def test_a_request_that_gives_up_its_place_is_told_with_the_reason(clock: 
     assert [event.id for event in told] == [2, 3, 4], "they count from 1, and the first one left"
     late.exception()
     closed.exception()
+
+
+async def test_run_lets_as_much_time_pass_as_work_needs_and_tells_work_that_never_ends(
+    clock: FakeClock,
+) -> None:
+    throttle = plain(clock, delay=60)
+    answers = [Response(429, {"retry-after": "300"})]
+
+    async def page(number: int) -> int:
+        return (await throttle.run(URL, lambda: answers.pop() if answers else Response(200))).status_code
+
+    # A coroutine, a task and a list of them; what it gives, and what it raises.
+    assert await clock.run(page(1)) == 429
+    assert await clock.run(asyncio.ensure_future(page(2))) == 200
+    assert await clock.run(asyncio.gather(page(3), page(4))) == [200, 200]
+    assert 400 < clock.seconds < 700
+    with pytest.raises(ZeroDivisionError):
+        await clock.run(throttle.run(URL, lambda: 1 / 0))
+    throttle.scope("example.com").hold(3000)
+    stuck = asyncio.ensure_future(throttle.acquire(URL))
+    with pytest.raises(RuntimeError, match="not done after 600 s: settle its permits, resume"):
+        await clock.run(stuck, at_most=600)
+    with pytest.raises(RuntimeError, match="although no timer is armed"):
+        await FakeClock().run(stuck)
+    assert not stuck.done(), "a task of the caller's goes on"
+    (await clock.run(stuck)).settle()

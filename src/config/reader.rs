@@ -11,7 +11,7 @@ use crate::{
     policy::jitter,
     record::Plain,
     time::{LONGEST_MS, Span},
-    value::{Value, number_text, quoted, text, whole_text},
+    value::{Value, item_path, number_text, quoted, text, whole_text},
 };
 
 /// What `jitter: true` means: half the delay to both sides, as in Scrapy.
@@ -167,16 +167,32 @@ impl<'a> Fields<'a> {
 
     /// Takes a list of texts of this kind.
     pub fn texts(&mut self, key: &str) -> Option<Vec<String>> {
-        let (value, row) = self.take(key)?;
-        let text = |item: &Value| match item {
+        self.items(key, |item, _| match item {
             Value::Text(text) if !text.is_empty() => Some(text.clone()),
             _ => None,
+        })
+    }
+
+    /// Takes a list, of which each item is read. An item that is none is wrong at its own place.
+    pub fn items<T>(&mut self, key: &str, read: impl Fn(&Value, &Row) -> Option<T>) -> Option<Vec<T>> {
+        let (value, row) = self.take(key)?;
+        let items = match &value {
+            Value::List(items) if row.kind != Kind::Amounts || !items.is_empty() => items,
+            _ => return self.refuse(key, row, &value),
         };
-        let texts = match &value {
-            Value::List(items) => items.iter().map(text).collect(),
-            _ => None,
-        };
-        texts.or_else(|| self.refuse(key, row, &value))
+        let path = self.path_of(key);
+        let mut whole = Some(Vec::with_capacity(items.len()));
+        for (index, item) in items.iter().enumerate() {
+            match (read(item, row), &mut whole) {
+                (Some(item), Some(made)) => made.push(item),
+                (Some(_), None) => {}
+                (None, _) => {
+                    self.problems.add(&item_path(&path, index), row.kind.wants_of_item(), item.describe());
+                    whole = None;
+                }
+            }
+        }
+        whole
     }
 
     /// Refuses `key`: the driver takes out what is right.
@@ -243,58 +259,40 @@ impl<'a> Fields<'a> {
     /// Takes a jitter: a flag, a number, or two.
     pub fn jitter(&mut self, key: &str) -> Option<jitter::Config> {
         let (value, row) = self.take(key)?;
-        match &value {
-            Value::Bool(true) => return Some(jitter::Config::around(JITTER)),
-            Value::Bool(false) => return Some(jitter::Config::NONE),
-            Value::Number(spread) if (0.0..=1.0).contains(spread) => {
-                return Some(jitter::Config::around(*spread));
+        match (&value, pair(&value)) {
+            (Value::Bool(true), _) => Some(jitter::Config::around(JITTER)),
+            (Value::Bool(false), _) => Some(jitter::Config::NONE),
+            (Value::Number(spread), _) if (0.0..=1.0).contains(spread) => {
+                Some(jitter::Config::around(*spread))
             }
-            Value::List(items) => {
-                if let [Value::Number(low), Value::Number(high)] = items[..]
-                    && (-1.0..=10.0).contains(&low)
-                    && (low..=10.0).contains(&high)
-                {
-                    return Some(jitter::Config { low, high });
-                }
+            (_, Some((low, high))) if (-1.0..=10.0).contains(&low) && (low..=10.0).contains(&high) => {
+                Some(jitter::Config { low, high })
             }
-            _ => {}
+            _ => self.refuse(key, row, &value),
         }
-        self.refuse(key, row, &value)
     }
 
     /// Takes a number above 0 or the middle of two.
     pub fn target(&mut self, key: &str) -> Option<f64> {
         let (value, row) = self.take(key)?;
         let holds = |number: f64| number > 0.0 && number <= 1000.0;
-        match &value {
-            Value::Number(number) if holds(*number) => return Some(*number),
-            Value::List(items) => {
-                if let [Value::Number(low), Value::Number(high)] = items[..]
-                    && holds(low)
-                    && holds(high)
-                    && low <= high
-                {
-                    return Some((low + high) / 2.0);
-                }
-            }
-            _ => {}
+        match (&value, pair(&value)) {
+            (Value::Number(number), _) if holds(*number) => Some(*number),
+            (_, Some((low, high))) if holds(low) && holds(high) && low <= high => Some((low + high) / 2.0),
+            _ => self.refuse(key, row, &value),
         }
-        self.refuse(key, row, &value)
     }
 
     /// Takes a list of status codes, sorted.
     pub fn codes(&mut self, key: &str) -> Option<Box<[u16]>> {
-        let (value, row) = self.take(key)?;
-        let min = if let Kind::Codes { min } = row.kind { f64::from(min) } else { 100.0 };
-        let code = |item: &Value| match item {
-            Value::Number(code) if (min..600.0).contains(code) && code.trunc() == *code => Some(*code as u16),
+        let codes = self.items(key, |item, row| match (item, row.kind) {
+            (Value::Number(code), Kind::Codes { min })
+                if (f64::from(min)..600.0).contains(code) && code.trunc() == *code =>
+            {
+                Some(*code as u16)
+            }
             _ => None,
-        };
-        let codes = match &value {
-            Value::List(items) => items.iter().map(code).collect::<Option<Vec<u16>>>(),
-            _ => None,
-        };
-        let Some(codes) = codes else { return self.refuse(key, row, &value) };
+        })?;
         let mut sorted: Vec<u16> = Vec::new();
         for code in codes {
             if let Err(place) = sorted.binary_search(&code) {
@@ -306,12 +304,15 @@ impl<'a> Fields<'a> {
 
     /// Takes a list of kinds of failure.
     pub fn failures(&mut self, key: &str) -> Option<Vec<Failure>> {
-        let (value, row) = self.take(key)?;
-        let failures = match &value {
-            Value::List(items) => items.iter().map(Failure::of).collect::<Option<Vec<Failure>>>(),
+        self.items(key, |item, _| Failure::of(item))
+    }
+
+    /// Takes a list of amounts, at least one.
+    pub fn amounts(&mut self, key: &str) -> Option<Vec<f64>> {
+        self.items(key, |item, _| match item {
+            Value::Number(amount) if (0.0..=1e12).contains(amount) => Some(*amount),
             _ => None,
-        };
-        failures.or_else(|| self.refuse(key, row, &value))
+        })
     }
 
     /// Takes a flag or an object of the section that the row names.
@@ -367,8 +368,23 @@ impl<'a> Fields<'a> {
 
     pub(super) fn refuse<T>(&mut self, key: &str, row: &Row, value: &Value) -> Option<T> {
         let path = self.path_of(key);
-        self.problems.add(&path, row.kind.wants(), value.describe());
+        let got = match pair(value) {
+            Some((low, high)) => text(&["[", &number_text(low), ", ", &number_text(high), "]"]),
+            None => value.describe(),
+        };
+        self.problems.add(&path, row.kind.wants(), got);
         None
+    }
+}
+
+/// The two numbers of a list of two.
+fn pair(value: &Value) -> Option<(f64, f64)> {
+    match value {
+        Value::List(items) => match items[..] {
+            [Value::Number(low), Value::Number(high)] => Some((low, high)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -386,6 +402,16 @@ impl Kind {
             Self::Fraction => number > 0.0 && number < 1.0,
             Self::Seed => number.trunc() == number && (0.0..=9_007_199_254_740_991.0).contains(&number),
             _ => false,
+        }
+    }
+
+    /// What one item of a list has to be, in words.
+    fn wants_of_item(self) -> String {
+        match self {
+            Self::Codes { min } => text(&["a status from ", &whole_text(min.into()), " to 599"]),
+            Self::Failures => "\"timeout\" or \"connection\"".into(),
+            Self::Amounts => "a number from 0".into(),
+            _ => "a text that is not empty".into(),
         }
     }
 

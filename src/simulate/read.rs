@@ -160,23 +160,8 @@ pub(super) fn read_network((value, path): (Value, String), problems: &mut Proble
 
 fn read_load((value, path): (Value, String), problems: &mut Problems) -> Load {
     let mut fields = Fields::of_table(ROWS, value, path, Section::Load, problems);
-    let costs = fields.take("costs").map_or(Vec::new(), |(value, row)| {
-        let amount = |item: &Value| match item {
-            Value::Number(cost) if (0.0..=1e12).contains(cost) => Some(*cost),
-            _ => None,
-        };
-        let costs: Option<Vec<f64>> = match &value {
-            Value::List(items) if !items.is_empty() => items.iter().map(amount).collect(),
-            _ => None,
-        };
-        costs.unwrap_or_else(|| {
-            let path = fields.path_of("costs");
-            fields.problems().add(&path, row.kind.wants(), value.describe());
-            Vec::new()
-        })
-    });
     let load = Load {
-        costs,
+        costs: fields.amounts("costs").unwrap_or_default(),
         gap: fields.number("rate").map(|rate| Span::from_micros((1e6 / rate) as u64)),
         requests: fields.number("requests").map_or(u64::MAX, |requests| requests as u64),
     };

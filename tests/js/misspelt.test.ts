@@ -44,6 +44,12 @@ function make(options: ThrottleOptions = {}) {
   return createThrottle({ clock: new FakeClock(), fetch, ...options })
 }
 
+test('what is wrong in a list is said at its place, with what stands there', () => {
+  const want = 'want a status from 400 to 599; got'
+  const retry = { limit: 1, statusCodes: [503, 202, '504'] as unknown as number[] }
+  assert.equal(message({ retry }), `retry.statusCodes[1]: ${want} 202\nretry.statusCodes[2]: ${want} "504"`)
+})
+
 test('swapped letters, and words of other libraries', () => {
   const table: [object, string][] = [
     [{ dleay: 5 }, 'delay'],

@@ -289,7 +289,7 @@ interface Vector {
   scopes?: object
   driver?: { debug?: boolean; redirectMaxDelay?: number; robotsMaxDelay?: number }
   /** Or the places of what is wrong. */
-  problems?: string[][]
+  problems?: (string | number)[][]
 }
 
 const vectors: Vector[] = readFileSync(new URL('../vectors/scrapy.jsonl', import.meta.url), 'utf8')
@@ -297,13 +297,15 @@ const vectors: Vector[] = readFileSync(new URL('../vectors/scrapy.jsonl', import
   .split('\n')
   .map((line) => JSON.parse(line))
 
-test('the vectors are all there', () => assert.equal(vectors.length, 52))
+test('the vectors are all there', () => assert.equal(vectors.length, 53))
 
-/** `THROTTLING_SCOPES."a".delay`: names of scopes in quotation marks. */
-function placeOf([setting, first, ...keys]: string[]) {
+/** `THROTTLING_SCOPES."a".codes[1]`: names of scopes in quotation marks, places in a list in brackets. */
+function placeOf([setting, ...keys]: (string | number)[]) {
   const isNamed = setting === 'THROTTLING_SCOPES' || setting === 'DOWNLOAD_SLOTS'
-  const named = first === undefined ? [] : [isNamed ? JSON.stringify(first) : first]
-  return [setting, ...named, ...keys].join('.')
+  const words = keys.map((key, index) =>
+    typeof key === 'number' ? `[${key}]` : `.${isNamed && index === 0 ? JSON.stringify(key) : key}`,
+  )
+  return [setting, ...words].join('')
 }
 
 for (const { name, settings, root, defaults, scopes, driver, problems } of vectors)

@@ -31,11 +31,39 @@ fn all_problems_are_listed_at_once_with_their_paths() {
             "maxInFlight: want a whole number from 1 to 1000000; got 0",
             "defaults.delay: want milliseconds from 0 to a year; got \"1s\"",
             "defaults.jitter: want true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10; \
-             got a list of 2",
+             got [0.3, -0.1]",
             "scopes.\"api.example\".autothrottle.targetConcurrency: want a number above 0; got 0",
             "scopes.\"api.example\".quota[1].limit: want a number above 0, at most 1000000000000; got nothing",
             "scopes.\"api.example\".quota[1].window: want milliseconds above 0, at most a year; got 0",
             "concurency: want a known setting (did you mean concurrency?); got 2",
+        ]
+    );
+}
+
+#[test]
+fn an_item_of_a_list_is_wrong_at_its_place_and_two_numbers_are_said_as_typed() {
+    let found = problems(
+        r#"{ "retry": { "limit": 1, "statusCodes": [202, 503, "504"], "methods": ["GET", 5, ""] },
+             "backoff": { "statusCodes": 429, "errors": ["timeout", "dns"] }, "jitter": [0.1, -2],
+             "scopes": { "a": { "backoff": { "statusCodes": [[429]] }, "jitter": [1, 2, 3],
+                                "rampup": { "backoffTarget": [6, 3] } } } }"#,
+    );
+    assert_eq!(
+        found,
+        [
+            "jitter: want true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10; \
+             got [0.1, -2]",
+            "backoff.statusCodes: want a list of statuses from 100 to 599; got 429",
+            "backoff.errors[1]: want \"timeout\" or \"connection\"; got \"dns\"",
+            "scopes.a.jitter: want true, false, a number from 0 to 1, or [low, high] with \
+             -1 ≤ low ≤ high ≤ 10; got a list of 3",
+            "scopes.a.backoff.statusCodes[0]: want a status from 100 to 599; got a list of 1",
+            "scopes.a.rampup.backoffTarget: want a number above 0, at most 1000, or [low, high] of those; \
+             got [6, 3]",
+            "retry.methods[1]: want a text that is not empty; got 5",
+            "retry.methods[2]: want a text that is not empty; got \"\"",
+            "retry.statusCodes[0]: want a status from 400 to 599; got 202",
+            "retry.statusCodes[2]: want a status from 400 to 599; got \"504\"",
         ]
     );
 }
@@ -281,6 +309,7 @@ fn every_row_of_simulations_is_read() {
         };
         let json = format!(r#"{{ "server": {{ {server} }}{rest} }}"#);
         let found = found(&json);
+        let path = if key == "costs" { format!("{path}[0]") } else { path };
         assert!(found.iter().any(|each| each.starts_with(&format!("{path}: want "))), "{json}: {found:?}");
     }
     assert_eq!(

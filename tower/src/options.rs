@@ -331,6 +331,13 @@ mod tests {
         let Err(error) = Throttle::new(wrong) else { panic!("neither makes sense") };
         let paths: Vec<&str> = error.problems.iter().map(|problem| &*problem.path).collect();
         assert_eq!(paths, ["concurrency", "rate.limit"]);
+        let retry = Some(RetryOptions { status_codes: Some(vec![503, 202]), ..RetryOptions::default() });
+        let Err(error) = Throttle::new(Options { retry, ..Options::default() }) else { panic!("202") };
+        let said: Vec<String> = error.problems.iter().map(|problem| problem.to_string()).collect();
+        assert!(
+            said.contains(&"retry.statusCodes[1]: want a status from 400 to 599; got 202".into()),
+            "{said:?}"
+        );
         let scope = ScopeOptions { delay: Some(Duration::from_secs(1 << 40)), ..ScopeOptions::default() };
         let throttle = Throttle::new(Options::default()).unwrap();
         assert_eq!(throttle.configure("a", scope).err().unwrap().problems[0].path, "delay");

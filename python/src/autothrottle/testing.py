@@ -7,8 +7,10 @@
     task = asyncio.create_task(throttle.run(url, fetch, url))
     await clock.advance(1.0)
 
-With threads (``ThreadThrottle``), a thread that waits moves the clock itself: you need no ``advance``, and
-no time passes.
+``await clock.run(work)`` lets as much time pass as the work needs.
+
+With threads (``ThreadThrottle``), a thread that waits moves the clock itself: you need neither, and no time
+passes.
 """
 
 from __future__ import annotations
@@ -17,14 +19,20 @@ import asyncio
 import heapq
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
+from typing import TypeVar
 
 from ._clock import NANOS, HeapTimer
 
 __all__ = ["FakeClock"]
 
 _MOST_TURNS = 10_000
+
+_MOST_IDLE = 100
+"""Work that is not done after this number of rounds of the event loop, without a timer, will never be."""
+
+_T = TypeVar("_T")
 
 
 class FakeClock:
@@ -89,6 +97,31 @@ class FakeClock:
                 await settled()
         self._now = max(self._now, until)
         await settled()
+
+    async def run(self, work: Awaitable[_T], at_most: float = 3600.0) -> _T:
+        """Lets as much time pass as ``work`` needs, each timer at its own instant; gives what it gives.
+
+        :param at_most: how many seconds may pass, an hour unless you say more.
+        :raises RuntimeError: ``work`` is not done then, or waits although no timer is armed.
+        """
+        task = asyncio.ensure_future(work)
+        until = self._now + round(at_most * NANOS)
+        try:
+            for _ in range(_MOST_IDLE):
+                await settled()
+                while not task.done() and self.next_at is not None:
+                    if round(self.next_at * NANOS) > until:
+                        wish = "settle its permits, resume(), or say more"
+                        raise RuntimeError(f"the work is not done after {at_most:g} s: {wish}")
+                    await self.advance(max(0.0, self.next_at - self.seconds))
+                if task.done():
+                    return await task
+            wish = "settle its permits, or resume()"
+            raise RuntimeError(f"the work waits although no timer is armed: {wish}")
+        finally:
+            # Of a coroutine no other task would wait any more.
+            if task is not work:
+                task.cancel()
 
     def jump(self, seconds: float) -> None:
         """Moves the clock without timers, as when a laptop sleeps: they fire late, at the next

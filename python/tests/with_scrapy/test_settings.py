@@ -376,7 +376,9 @@ def test_settings_are_those_of_typescript(vector: dict[str, Any]) -> None:
     if "problems" in vector:
         with pytest.raises(ConfigError) as caught:
             checked(vector["settings"])
-        places = [place + "".join(f'["{key}"]' for key in keys) for place, *keys in vector["problems"]]
+        places = [
+            place + "".join(f"[{json.dumps(key)}]" for key in keys) for place, *keys in vector["problems"]
+        ]
         assert sorted(problem.path for problem in caught.value.problems) == sorted(places)
         return
     options = checked(vector["settings"])

@@ -107,6 +107,10 @@ class Options:
         return ConfigError([self._translated(each) for each in error.problems])
 
     def _translated(self, problem: Problem) -> Problem:
+        path, bracket, index = problem.path.rpartition("[")
+        if path in self.typed and index.removesuffix("]").isdecimal():
+            place, _ = self.typed[path]
+            return Problem(f"{place}{bracket}{index}", problem.want, problem.got)
         path = problem.path
         # A value inside of a list or an object: the nearest that was typed.
         while path and path not in self.typed:
