@@ -299,6 +299,15 @@ macro_rules! kinds {
             /// Each kind with what it says and the name of its record, and these.
             pub const KINDS: &[(&str, &str, $crate::record::Record)] =
                 &[$(($kind, concat!($($doc),*), $Record::RECORD)),*];
+
+            /// Back from a value; `None` for a kind that is not known.
+            pub fn read(value: &$crate::value::Value) -> Option<Self> {
+                let kind: String = $crate::record::Member::get("kind", value);
+                match &*kind {
+                    $($kind => Some($Name::$Variant($crate::record::Member::get("", value))),)*
+                    _ => None,
+                }
+            }
         }
 
         impl From<&$Name> for $crate::value::Value {

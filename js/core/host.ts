@@ -46,7 +46,9 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   readonly warnThreshold: number
   /** The request left only now: gaps count from here. */
   left(nowMs: number, ticket: Ticket): void
-  /** Names the route of a request, where a scope has several budgets. */
+  /** Whether the route of a request is to be named; `hasFields`: it is settled next, with header fields. */
+  wantsRoute(ticket: Ticket, hasFields: boolean): boolean
+  /** Names the route of a request, where it is wanted. */
   route(nowMs: number, ticket: Ticket, method: string, url: string): void
   /** Whether a request waits for the time after what was given last, if that is not known here. */
   readonly isAwaited?: boolean

@@ -50,8 +50,6 @@ import { MissingStatus, type Warnings } from './warnings.js'
 type Cost = number | readonly number[]
 
 const NO_OUTCOME: Outcome = {}
-/** Scopes of which is known that they have several budgets. */
-const MOST_BUDGETED = 10_000
 /** After this many requests a warning names hosts that none met: a server is never closed or idle. */
 const SENT = 100
 /** So much before others is who was called in a function that runs: what has begun is to end. */
@@ -80,8 +78,8 @@ export class Scheduler {
   readonly #missingStatus: MissingStatus
   /** Tells of hosts that were typed, and that no request met. */
   declare warnUnusedNames: () => void
-  /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
-  readonly #budgeted = new Map<string, number>()
+  /** Whether the answers of a scope named several budgets. */
+  #hasBudgets = false
   /** Observers that are called directly: an event costs more than a call. They must not throw. */
   readonly observers: RequestObserver[] = []
   /** Requests that left. */
@@ -170,7 +168,7 @@ export class Scheduler {
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
     const now = this.driver.now()
     // Where another waits, none leaves at once: there is no need to ask.
-    const isAtOnce = delay === 0 && this.driver.waiting === 0 && !this.#isBudgeted(scopes)
+    const isAtOnce = delay === 0 && this.driver.waiting === 0
     if (isAtOnce && typeof scopes === 'string' && typeof cost === 'number') {
       const known = this.handles.last(scopes)
       const ticket = this.#sendOne(now, known, cost, priority)
@@ -385,24 +383,21 @@ export class Scheduler {
     return this.permit(ticket, id, scopes, cost, target, now, method)
   }
 
-  #isBudgeted(scopes: Scopes): boolean {
-    if (this.#budgeted.size === 0) return false
-    const { names } = namedScopes(scopes)
-    return names.length === 1 && this.#budgeted.has(names[0]!)
-  }
-
   /** The answers of a scope name several budgets: what waits goes to that of its route. */
   #split(scope: string): void {
-    if (this.#budgeted.size >= MOST_BUDGETED) this.#budgeted.clear()
-    this.#budgeted.set(scope, Number(this.clock.now()))
+    this.#hasBudgets = true
     for (const waiting of this.driver.waitingFor(scope)) this.#route(waiting)
   }
 
-  /** Tells the engine the route of a request, by which it knows the budget. */
-  #route({ ticket, target, method }: Pick<Waiting, 'ticket' | 'target' | 'method'>): void {
-    const url = urlTextOf(target)
+  /**
+   * Tells the engine the route of a request, by which it knows the budget, where it wants that. `hasFields`:
+   * an answer with header fields follows, which may be the first to name a budget. Whether it was told.
+   */
+  #route({ ticket, target, method }: Pick<Waiting, 'ticket' | 'target' | 'method'>, hasFields = false) {
+    const url = this.#engine.wantsRoute(ticket, hasFields) ? urlTextOf(target) : undefined
     if (url !== undefined)
       this.#engine.route(this.clock.now(), ticket, method ?? methodOf(target as Request), url)
+    return url !== undefined
   }
 
   /** It waits. */
@@ -422,10 +417,9 @@ export class Scheduler {
       if (reason === 'hold' && at - now > left) throw new TimeoutError(wait.maxWait!, false, at - now)
     }
     const ticket = this.#asked(names, handles, (known) => this.#engine.submit(now, known, options))
-    const isBudgeted = this.#isBudgeted(names)
-    if (isBudgeted) this.#route({ ticket, target, method: wait.method })
+    const hasRoute = this.#route({ ticket, target, method: wait.method })
     const { cost, priority, delay } = options
-    const rank = names.length > 1 || delay > 0 || isBudgeted ? undefined : priority
+    const rank = names.length > 1 || delay > 0 || hasRoute ? undefined : priority
     const within = this.nesting.block(inside)
     const waiting = this.#waiting(ticket, ++this.#taken, names, cost, target, wait, within, rank)
     this.#begin(waiting, now)
@@ -468,18 +462,14 @@ export class Scheduler {
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
     this.#notices.watch()
     // What left before its budget could be known.
-    const isAlone = permit.scopes.length === 1
-    const since = isAlone ? this.#budgeted.get(permit.scopes[0]!) : undefined
-    if (since !== undefined && permit.sentAt <= since) this.#route(permit)
+    if (this.#hasBudgets) this.#route(permit)
     let converted = NO_OUTCOME
     let settled: Settled
     let failure: { error: unknown } | undefined
     try {
       if (outcome !== NOTHING)
         converted = this.#charges.costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
-      // An answer with header fields may be the first to name a budget.
-      const mayName = isAlone && since === undefined && converted.headers !== undefined
-      const naming = mayName ? () => this.#route(permit) : undefined
+      const naming = converted.headers === undefined ? undefined : () => this.#route(permit, true)
       settled =
         converted === NO_OUTCOME
           ? this.#engine.settle(now, ticket)
@@ -526,7 +516,7 @@ export class Scheduler {
   /** Whether requests have no observers, and scopes neither managers nor budgets. */
   get #isQuiet(): boolean {
     const hasObservers = this.observers.length > 0 || this.#topics.settle.hasObservers
-    return !hasObservers && !this.#notices.areWanted && this.#budgeted.size === 0
+    return !hasObservers && !this.#notices.areWanted && !this.#hasBudgets
   }
 
   /** The same for an outcome without a word, which is what most functions of `run` give. */
@@ -548,7 +538,7 @@ export class Scheduler {
     permit.isGood = true
     if (lines !== '') {
       this.driver.isPaced = true
-      if (permit.scopes.length === 1) this.#route(permit) // It may be the first to name a budget.
+      this.#route(permit, true)
     }
     this.#settleQuietly(now, permit, response.status, lines, wallMs)
     return true

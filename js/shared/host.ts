@@ -45,7 +45,8 @@ const ALL = -1
 /** What is left of a machine after a call that was broken off: no request waits or is in flight. */
 const LEFT = {
   ...{ poll: () => IDLE, settle: () => 0, asked_ms: Number.NaN, is_awaited: false },
-  ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, left() {}, route() {}, watch() {}, close() {} },
+  ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, left() {}, watch() {}, close() {} },
+  ...{ wants_route: () => false, route() {} },
 }
 
 /** Why a request is refused, and what there is to say of it. */
@@ -199,6 +200,10 @@ export class SharedHost implements Host {
   poll(now: number): Ticket {
     const ticket = this.#machine.poll(now)
     return ticket < 0 ? IDLE : ticket
+  }
+
+  wantsRoute(ticket: Ticket, hasFields: boolean): boolean {
+    return this.#machine.wants_route(ticket, hasFields)
   }
 
   route(now: number, ticket: Ticket, method: string, url: string): void {

@@ -116,10 +116,7 @@ export interface Engine {
    * is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
    */
   left(nowMs: number, ticket: Ticket): void
-  /**
-   * Names the route of a request whose only scope has several budgets (notice `budgets`), by its method and
-   * URL: call it after `submit`, and for what waited when that notice came. Poll afterwards.
-   */
+  /** Names the route of a request, where it is wanted, by its method and URL. Poll afterwards. */
   route(nowMs: number, ticket: Ticket, method: string, url: string): void
   /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
   cancel(nowMs: number, ticket: Ticket): void
@@ -259,6 +256,14 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket {
     const ticket = raw(this).send_at_once(nowMs, scope, cost, priority)
     return ticket >= WAIT ? ticket : refused(this, ticket + 1)
+  }
+
+  /**
+   * Whether the `route` of a request is to be named. Ask after `submit`; of what waits when the notice
+   * `budgets` comes; and before `settle`, with `hasFields` where header fields follow.
+   */
+  wantsRoute(ticket: Ticket, hasFields: boolean): boolean {
+    return raw(this).wants_route(ticket, hasFields)
   }
 
   /**

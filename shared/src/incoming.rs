@@ -283,6 +283,7 @@ impl Shared {
         let now = self.now.millis();
         let decides = self.lease().is_some() || self.alone.is_some();
         for notice in notices {
+            let split = split_of(&notice);
             let Value::Map(mut entries) = notice else { continue };
             let is_answer = entries.iter().any(|(key, value)| key == "kind" && *value == "answer".into());
             let is_ours = of.is_none_or(|id| id == self.id);
@@ -293,7 +294,7 @@ impl Shared {
                 Value::Text(path) if key == "path" => !self.way.found.add(path.clone(), ()) || !decides,
                 _ => false,
             });
-            if is_known || split_of(&entries).is_some_and(|scope| !note_split(&mut self.way.split, scope)) {
+            if is_known || split.is_some_and(|scope| !note_split(&mut self.way.split, scope)) {
                 continue;
             }
             for (key, value) in &mut entries {

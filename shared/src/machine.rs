@@ -262,9 +262,14 @@ impl Shared {
         self.is_dirty |= self.member.has_news(self.now);
     }
 
+    /// Whether the route of a request is to be named, as with an engine
+    /// ([`autothrottle::Boundary::wants_route`]).
+    pub fn wants_route(&self, ticket: Ticket, has_fields: bool) -> bool {
+        self.member.wants_route(ticket, has_fields, &self.way.split)
+    }
+
     /// Names the route of a request that waits or is in flight: its method and URL. As with an engine
-    /// ([`autothrottle::Boundary::route`]): its scope is its only one; and known to have several budgets
-    /// (notice `budgets`), or it is the next that is settled.
+    /// ([`autothrottle::Boundary::route`]).
     pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
         self.at(now);
         let route = boundary::route_of(method, url);

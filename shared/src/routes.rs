@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use autothrottle::{Instant, Value, boundary::Outcome};
+use autothrottle::{Instant, Notice, Several, Value, boundary::Outcome};
 
 use crate::{
     api::{MemberId, Ticket},
@@ -33,6 +33,17 @@ impl Told {
 }
 
 impl Member {
+    /// Whether the route of a request is to be named: see [`crate::Shared::wants_route`].
+    pub fn wants_route(&self, id: Ticket, has_fields: bool, split: &VecMap<String>) -> bool {
+        self.requests.get(&id).is_some_and(|pending| match &pending.what.names[..] {
+            [name] if pending.what.route.is_none() => {
+                let may_be_first = has_fields && pending.route.is_none() && self.is_flying(id);
+                may_be_first || split.contains_key(name)
+            }
+            _ => false,
+        })
+    }
+
     /// The route of one that waits or is in flight. `split`: scopes of which each request's is to be known.
     pub fn route(&mut self, now: Instant, id: Ticket, route: String, split: &VecMap<String>) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
@@ -111,19 +122,15 @@ pub fn note_split(split: &mut VecMap<String>, scope: String) -> bool {
 }
 
 /// The scope of which a notice says that its server names several budgets.
-pub fn split_of(notice: &[(String, Value)]) -> Option<String> {
-    let text = |of: &str| match notice.iter().find(|(key, _)| key == of) {
-        Some((_, Value::Text(text))) => Some(text),
+pub fn split_of(notice: &Value) -> Option<String> {
+    match Notice::read(notice) {
+        Some(Notice::Budgets(Several { scope })) => Some(scope),
         _ => None,
-    };
-    text("kind").filter(|kind| *kind == "budgets").and_then(|_| text("scope").cloned())
+    }
 }
 
 /// The same of many notices.
 fn split_by(notices: &Value) -> impl Iterator<Item = String> {
     let notices = if let Value::List(notices) = notices { notices.as_slice() } else { &[] };
-    notices.iter().filter_map(|notice| match notice {
-        Value::Map(entries) => split_of(entries),
-        _ => None,
-    })
+    notices.iter().filter_map(split_of)
 }

@@ -207,7 +207,14 @@ impl Boundary {
         f64::from(outcome.unwrap_or(Robots::Ignored) as u8)
     }
 
-    /// Names the route of a request, where the notice `budgets` told of its scope: see [`Engine::route`].
+    /// Whether the route of a request is to be named: see [`Engine::wants_route`]. Ask after `submit`, when
+    /// the notice `budgets` comes for what waits, and before `settle`.
+    pub fn wants_route(&self, ticket: f64, has_fields: bool) -> bool {
+        Ticket::from_number(ticket).is_some_and(|ticket| self.engine.wants_route(ticket, has_fields))
+    }
+
+    /// Names the route of a request, where the engine [wants it](Boundary::wants_route): see
+    /// [`Engine::route`].
     pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
         if let Some(ticket) = Ticket::from_number(ticket) {
             self.engine.route(self.now(now), ticket, method, url);

@@ -59,9 +59,25 @@ impl Addressed {
 }
 
 impl Engine {
-    /// Names the route of a request that waits or is in flight: its method and URL. Its scope must be its
-    /// only one, and known to have several budgets ([`Notice::Budgets`]); or the request is the next that is
-    /// settled, for its answer may be the first to name one. Else no state changes.
+    /// Whether the [route](Engine::route) of a request is to be named: its scope is its only one and has
+    /// several budgets, and its route is not known. With `has_fields` the request is about to be settled with
+    /// header fields, which may be the first to name a budget.
+    pub fn wants_route(&self, ticket: Ticket, has_fields: bool) -> bool {
+        self.unrouted(ticket, has_fields).is_some()
+    }
+
+    /// The scope of a request whose route is to be named.
+    fn unrouted(&self, ticket: Ticket, has_fields: bool) -> Option<u32> {
+        let entry = self.queue.get(ticket)?;
+        let [scope] = *self.queue.scopes_of(entry) else { return None };
+        let is_in_flight = matches!(entry.stage, Stage::InFlight { .. } | Stage::Express { .. });
+        let may_be_first = has_fields && is_in_flight && self.is_plain(scope);
+        (may_be_first || self.is_split(scope)).then_some(scope)
+    }
+
+    /// Names the route of a request that waits or is in flight: its method and URL. Where the engine does not
+    /// [want it](Engine::wants_route) no state changes. With an answer that may be the first to name a budget
+    /// it is named right before that is settled.
     pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
         self.route_by(now, ticket, &route::of(method, url));
     }
@@ -70,13 +86,11 @@ impl Engine {
     pub(crate) fn route_by(&mut self, now: Instant, ticket: Ticket, text: &str) {
         self.advance(now);
         self.named = None;
-        self.enrol_express(ticket);
-        let Some(entry) = self.queue.get(ticket) else { return };
-        let lane = self.queue.class(entry.class).lane;
-        let [scope] = self.queue.lane_at(lane).scopes[..] else { return };
+        let Some(scope) = self.unrouted(ticket, true) else { return };
         if self.is_split(scope) {
+            self.enrol_express(ticket);
             self.follow_route(ticket, scope, text);
-        } else if self.is_plain(scope) && matches!(entry.stage, Stage::InFlight { .. }) {
+        } else {
             self.named = Some((ticket, text.into()));
         }
     }

@@ -240,6 +240,8 @@ impl Engine {
         }
         let (scopes, need) = self.checked(&request)?;
         let are_gone = match &scopes {
+            // By its route it may have to wait.
+            Scopes::One([scope]) if self.is_split(*scope) => false,
             Scopes::One([scope]) => self.leave_one_at_once(*scope, need.costs.of(0)),
             Scopes::Many(many) => self.leave_at_once(many, &need.costs),
         };

@@ -223,6 +223,7 @@ impl<'a> Player<'a> {
                     self.boundary.prioritize(now, ticket, tape.number());
                 } else {
                     self.boundary.left(now, ticket);
+                    self.boundary.wants_route(ticket, action & 32 == 0);
                     self.boundary.route(now, ticket, "GET", "https://a.example/b/7");
                 }
             }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use allocation_counter::measure;
 use autothrottle::{
     Boundary, Value,
-    boundary::{Outcome, Settled},
+    boundary::{Outcome, Settled, WAIT},
     headers::{Context, Hints},
     simulate::{Exchange, Simulation},
 };
@@ -325,6 +325,30 @@ fn routes_outlive_the_process() {
     assert_ne!(silent.boundary.poll(1.0), ticket);
     silent.boundary.route(2.0, ticket, "GET", "https://api.example/user");
     assert_eq!(silent.boundary.poll(2.0), ticket);
+}
+
+/// The engine says whose route it wants, so no host keeps a list of scopes.
+#[test]
+fn a_route_is_wanted_once() {
+    let mut rig = Rig::new();
+    let url = "https://api.example/user";
+    let [first, early] = [0.0; 2].map(|now| rig.boundary.send_at_once(now, rig.scope, 1.0, 0.0));
+    let wants =
+        |rig: &Rig, ticket| [false, true].map(|has_fields| rig.boundary.wants_route(ticket, has_fields));
+    assert_eq!(wants(&rig, first), [false, true], "its answer may be the first to name a budget");
+    rig.boundary.route(10.0, first, "GET", url);
+    let outcome = Outcome { lines: CORE, wall_ms: 1.8e12, ..Outcome::new(200.0, 10.0, f64::NAN, 0) };
+    rig.boundary.settle(10.0, first, &outcome);
+    assert_eq!(wants(&rig, first), [false, false], "it is over");
+    assert_eq!(wants(&rig, early), [true, true], "it left before budgets were known");
+    rig.boundary.route(20.0, early, "GET", url);
+    assert_eq!(wants(&rig, early), [false, false]);
+    assert_eq!(rig.boundary.send_at_once(20.0, rig.scope, 1.0, 0.0), WAIT, "its route is to be known first");
+    let waits = rig.boundary.submit(20.0, rig.scope, 1.0, 0.0, 0.0);
+    assert_eq!(wants(&rig, waits), [true, true]);
+    let other = rig.boundary.scope("other");
+    let both = rig.boundary.submit_many(20.0, &[rig.scope, other], &[1.0], 0.0, 0.0);
+    assert_eq!(wants(&rig, both), [false, false], "a request of several scopes has no budgets of one");
 }
 
 /// Requests with a cost of zero, cancelled, retried and with a delay of their own keep the books right.

@@ -4,20 +4,18 @@
 
 use std::collections::VecDeque;
 
-use autothrottle::{
-    Config, ConfigError, Instant, Notice, Several, Span, Stall, Stats, Ticket, Value, boundary,
-};
+use autothrottle::{Config, ConfigError, Instant, Notice, Span, Stats, Ticket, Value, boundary};
 use autothrottle_shared::{Ask, Effect, MemberId, Order, Refusal, Settings, Shared, Status};
 use tokio::sync::{mpsc, watch};
 
-use crate::{Error, Target, event::Event, transport::Transport};
+use crate::{Error, Target, event::Event, target::Call, transport::Transport};
 
 pub(crate) struct Group {
     machine: Shared,
     pub config: Config,
     /// Requests that will never leave, with the reason for each.
     pub refused: VecDeque<(Ticket, Error)>,
-    /// What its engine noticed, as far as it is for this process.
+    /// What its engine noticed.
     pub notices: Vec<Notice>,
     /// How this process speaks to the others, until its task has it.
     transport: Option<Transport>,
@@ -65,8 +63,10 @@ impl Group {
         self.machine.left(now, number(ticket));
     }
 
-    pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
-        self.machine.route(now, number(ticket), method, url);
+    pub fn route(&mut self, now: Instant, ticket: Ticket, (method, uri): &Call, has_fields: bool) {
+        if self.machine.wants_route(number(ticket), has_fields) {
+            self.machine.route(now, number(ticket), method.as_str(), &uri.to_string());
+        }
     }
 
     pub fn settle(&mut self, now: Instant, ticket: Ticket, outcome: &boundary::Outcome<'_>) {
@@ -153,10 +153,7 @@ impl Group {
         while let Some(effect) = self.machine.poll_effect(now) {
             match effect {
                 Effect::Fail { ticket: number, why } => self.refused.push_back((ticket(number), error(why))),
-                Effect::Notice(notice) => match notice_of(&notice) {
-                    Some(notice) => self.notices.push(notice),
-                    None => tracing::debug!(?notice, "the group's engine noticed"),
-                },
+                Effect::Notice(notice) => self.notices.extend(Notice::read(&notice)),
                 Effect::Warn(warning) => tracing::warn!(code = warning.code(), "{}", warning.text()),
                 Effect::Moved => {
                     let Status { role, epoch, members, .. } = self.machine.status(now);
@@ -166,19 +163,6 @@ impl Group {
             }
         }
         says
-    }
-}
-
-/// What the group's engine noticed, where this process has something to do then.
-fn notice_of(notice: &Value) -> Option<Notice> {
-    let Value::Map(entries) = notice else { return None };
-    let value = |of: &str| entries.iter().find(|(key, _)| key == of).map(|(_, value)| value);
-    let (Value::Text(kind), Value::Text(scope)) = (value("kind")?, value("scope")?) else { return None };
-    let scope = scope.clone();
-    match (&**kind, value("forMs")) {
-        ("budgets", _) => Some(Notice::Budgets(Several { scope })),
-        ("down", Some(&Value::Number(for_ms))) => Some(Notice::Down(Stall { scope, for_ms })),
-        _ => None,
     }
 }
 

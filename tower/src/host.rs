@@ -11,7 +11,7 @@ use autothrottle_shared::Order as Orders;
 
 #[cfg(feature = "_shared")]
 use crate::group::Group;
-use crate::{Error, Outcome, Target, answer::wall_ms, target::Call};
+use crate::{Error, Outcome, Target, answer::wall_ms};
 
 pub(crate) enum Host {
     Own(Box<Boundary>),
@@ -49,30 +49,33 @@ impl Host {
         !matches!(self, Self::Own(_))
     }
 
-    /// Takes a request in: it may leave at once, or it waits. `is_split`: its scope has several budgets, so it
-    /// goes by its route.
-    pub fn enter(&mut self, now: Instant, target: &Target, is_split: bool) -> Result<Entered, Error> {
+    /// Takes a request in: it may leave at once, or it waits.
+    pub fn enter(&mut self, now: Instant, target: &Target) -> Result<Entered, Error> {
         let ticket = match self {
-            Self::Own(engine) => match enter(engine, now.millis(), target, is_split)? {
+            Self::Own(engine) => match enter(engine, now.millis(), target)? {
                 Entered::Waits(ticket) => ticket,
                 sent => return Ok(sent),
             },
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.enter(now, target)?,
         };
-        if let Some((_, call)) = target.route().filter(|_| is_split) {
-            self.route(now, ticket, call);
-        }
+        self.route(now, ticket, target, false);
         Ok(Entered::Waits(ticket))
     }
 
-    /// Names the route of a request, by which its budget is known.
-    pub fn route(&mut self, now: Instant, ticket: Ticket, (method, uri): &Call) {
-        let url = uri.to_string();
+    /// Names the route of a request, by which its budget is known, where that is wanted. `has_fields`: an
+    /// answer with header fields follows, which may be the first to name a budget.
+    pub fn route(&mut self, now: Instant, ticket: Ticket, target: &Target, has_fields: bool) {
+        let Some(call) = &target.call else { return };
         match self {
-            Self::Own(engine) => engine.route(now.millis(), ticket.to_number(), method.as_str(), &url),
+            Self::Own(engine) => {
+                if engine.wants_route(ticket.to_number(), has_fields) {
+                    let (method, url) = (call.0.as_str(), call.1.to_string());
+                    engine.route(now.millis(), ticket.to_number(), method, &url);
+                }
+            }
             #[cfg(feature = "_shared")]
-            Self::Group(group) => group.route(now, ticket, method.as_str(), &url),
+            Self::Group(group) => group.route(now, ticket, call, has_fields),
         }
     }
 
@@ -99,20 +102,17 @@ impl Host {
         }
     }
 
-    /// A request that left ended. The latency is from its send to the answer. `route` is that of one whose
-    /// answer may be the first to name a budget, or that left before its budgets could be known.
+    /// A request that left ended. The latency is from its send to the answer.
     pub fn settle(
         &mut self,
         now: Instant,
         ticket: Ticket,
         outcome: Outcome<'_>,
         latency_ms: f64,
-        route: Option<&Call>,
+        target: &Target,
     ) {
         let (answer, lines) = told(outcome);
-        if let Some(call) = route.filter(|_| !lines.is_empty()) {
-            self.route(now, ticket, call);
-        }
+        self.route(now, ticket, target, !lines.is_empty());
         let wall_ms = if lines.is_empty() { f64::NAN } else { wall_ms().unwrap_or(f64::NAN) };
         let ended = boundary::Outcome::new(answer, latency_ms, f64::NAN, 0);
         let ended = boundary::Outcome { lines: &lines, wall_ms, ..ended };
@@ -233,10 +233,10 @@ pub(crate) enum Order {
     Reset,
 }
 
-fn enter(engine: &mut Boundary, now: f64, target: &Target, is_split: bool) -> Result<Entered, Error> {
+fn enter(engine: &mut Boundary, now: f64, target: &Target) -> Result<Entered, Error> {
     let (scopes, costs): (Vec<f64>, Vec<f64>) =
         target.scopes().map(|(name, cost)| (engine.intern(name), cost)).unzip();
-    if !is_split && target.delay.is_zero() {
+    if target.delay.is_zero() {
         let sent = engine.send_many_at_once(now, &scopes, &costs, target.priority);
         if let Some(ticket) = Ticket::from_number(sent) {
             return Ok(Entered::Sent(ticket));

@@ -93,7 +93,7 @@ impl Throttle {
     fn enter(&self, target: &Target) -> Result<Asked, Error> {
         let shared = &self.0;
         shared.change(|state, now| {
-            let ticket = match state.host.enter(now, target, state.split_at(target).is_some())? {
+            let ticket = match state.host.enter(now, target)? {
                 Entered::Sent(ticket) => return Ok(Asked::Sent(ticket)),
                 Entered::Waits(ticket) => ticket,
             };
@@ -197,9 +197,7 @@ impl Permit {
             let (target, sent_at) = (&self.target, self.sent_at);
             let latency_ms = sent_at.elapsed().as_secs_f64() * 1000.0;
             self.throttle.0.change(|state, now| {
-                let is_due = state.split_at(target).is_none_or(|since| sent_at <= since);
-                let route = target.route().filter(|_| is_due).map(|(_, call)| call);
-                state.host.settle(now, ticket, outcome, latency_ms, route);
+                state.host.settle(now, ticket, outcome, latency_ms, target);
             });
         }
     }

@@ -24,7 +24,8 @@ use crate::Error;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     scopes: Vec<(String, f64)>,
-    call: Option<Call>,
+    /// What it asks for, where that is known: its budget is found by it.
+    pub(crate) call: Option<Call>,
     pub(crate) priority: f64,
     pub(crate) delay: Duration,
 }
@@ -69,14 +70,6 @@ impl Target {
     /// What the request asks for, where that is known.
     pub(crate) fn by(self, method: &Method, uri: Uri) -> Self {
         Self { call: Some((method.clone(), uri)), ..self }
-    }
-
-    /// Its scope and what it asks for, where its budget is found by them: it has one scope, and a URL.
-    pub(crate) fn route(&self) -> Option<(&str, &Call)> {
-        match &self.scopes[..] {
-            [(name, _)] => Some((name, self.call.as_ref()?)),
-            _ => None,
-        }
     }
 
     /// What it costs in a scope.

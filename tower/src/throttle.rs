@@ -9,8 +9,8 @@ use std::{
 };
 
 use autothrottle::{
-    Boundary, ConfigError, Diagnostic, Instant as EngineInstant, Notice, Problem, ScopeStats, Several, Span,
-    Stall, Stats, Ticket, Value,
+    Boundary, ConfigError, Diagnostic, Instant as EngineInstant, Notice, Problem, ScopeStats, Span, Stall,
+    Stats, Ticket, Value,
 };
 #[cfg(feature = "_shared")]
 use autothrottle_shared::{Effect, MemberId, Settings, Status};
@@ -34,9 +34,6 @@ use crate::{
     group::Group,
     transport::{By, Transport},
 };
-
-/// Scopes of which it is remembered that they have several budgets, at most.
-const MOST_SPLIT: usize = 1000;
 
 /// Says when a request may leave. Cheap to clone: all clones are one throttle.
 ///
@@ -71,8 +68,6 @@ pub(crate) struct State {
     pub host: Host,
     /// Requests that wait for a permit, and what wakes each.
     pub waiting: BTreeMap<Ticket, Waits>,
-    /// Scopes whose servers have several budgets, and since when that is known.
-    split: BTreeMap<String, Instant>,
     /// When it is worth asking the engine again.
     wake_at: Option<EngineInstant>,
     /// The timer's task of each runtime in which requests wait, and what tells it of something earlier.
@@ -86,24 +81,13 @@ pub(crate) struct Waits {
 }
 
 impl State {
-    /// Since when it is known that the scope of a request has several budgets.
-    pub fn split_at(&self, target: &Target) -> Option<Instant> {
-        self.split.get(target.route()?.0).copied()
-    }
-
-    /// Tells what was noticed. What waits for a scope that is down is refused. What waits for a server that turned out to have several budgets goes by its
-    /// route from here on.
+    /// Tells what was noticed. What waits for a server that turned out to have several budgets goes by its
+    /// route from here on. What waits for a scope that is down is refused.
     fn notice(&mut self, now: EngineInstant, told: &mut Vec<Notice>) {
         for notice in self.host.take_notices() {
-            if let Notice::Budgets(Several { scope }) = &notice {
-                if self.split.len() >= MOST_SPLIT {
-                    self.split.clear();
-                }
-                self.split.insert(scope.clone(), Instant::now());
+            if let Notice::Budgets(_) = &notice {
                 for (&ticket, waits) in &self.waiting {
-                    if let Some((_, call)) = waits.target.route().filter(|(of, _)| of == scope) {
-                        self.host.route(now, ticket, call);
-                    }
+                    self.host.route(now, ticket, &waits.target, false);
                 }
             }
             if let Notice::Down(Stall { scope, .. }) = &notice {
@@ -156,8 +140,7 @@ impl Throttle {
     }
 
     pub(crate) fn by(host: Host) -> Self {
-        let (waiting, split) = (BTreeMap::new(), BTreeMap::new());
-        let state = State { host, waiting, split, wake_at: None, drivers: Vec::new() };
+        let state = State { host, waiting: BTreeMap::new(), wake_at: None, drivers: Vec::new() };
         let earlier = Arc::new(Notify::new());
         Self(Arc::new(Shared { origin: Instant::now(), state: Mutex::new(state), earlier }))
     }

@@ -188,6 +188,10 @@ impl GuestEngine for Engine {
         self.boundary.borrow_mut().cancel(now(at), ticket as f64);
     }
 
+    fn wants_route(&self, ticket: u64, has_fields: bool) -> bool {
+        self.boundary.borrow().wants_route(ticket as f64, has_fields)
+    }
+
     fn route(&self, at: u64, ticket: u64, method: String, url: String) {
         self.boundary.borrow_mut().route(now(at), ticket as f64, &method, &url);
     }

@@ -200,6 +200,11 @@ impl Engine {
         Ok(PyString::intern(py, settled.name()))
     }
 
+    #[pyo3(signature = (ticket, has_fields = false))]
+    fn wants_route(&self, ticket: Whole, has_fields: bool) -> PyResult<bool> {
+        self.with(|boundary| boundary.wants_route(ticket.number(), has_fields))
+    }
+
     fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
         self.with(|boundary| boundary.route(now.now(), ticket.number(), &method.0, &url.0))
     }

@@ -132,6 +132,10 @@ impl Shared {
         self.with(|machine| machine.left(instant(now), ticket.0))
     }
 
+    fn wants_route(&self, ticket: Whole, has_fields: bool) -> PyResult<bool> {
+        self.with(|machine| machine.wants_route(ticket.0, has_fields))
+    }
+
     fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
         self.with(|machine| machine.route(instant(now), ticket.0, &method.0, &url.0))
     }

@@ -154,6 +154,10 @@ impl WasmShared {
         self.machine.left(now, ticket as u64);
     }
 
+    pub fn wants_route(&self, ticket: f64, has_fields: bool) -> bool {
+        self.machine.wants_route(ticket as u64, has_fields)
+    }
+
     pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
         let now = self.at(now);
         self.machine.route(now, ticket as u64, method, url);

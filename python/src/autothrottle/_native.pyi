@@ -191,8 +191,11 @@ class Engine:
     def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> SettledKind:
         """``settle`` with what the ``digest`` of another engine says."""
 
+    def wants_route(self, ticket: int, has_fields: bool = False) -> bool:
+        """Whether the route of a request is to be named: after ``submit``, of what waits when the notice
+        ``budgets`` comes, and before ``settle``, there also with header fields (``has_fields``)."""
     def route(self, now: int, ticket: int, method: str, url: str) -> None:
-        """Names the route of a request whose scope has several budgets (notice ``budgets``)."""
+        """Names the route of a request, where the engine wants it."""
 
     def cancel(self, now: int, ticket: int) -> None:
         """Takes a waiting request out; one that was allowed to leave but never did gives everything back."""
@@ -399,6 +402,7 @@ class Shared:
     @property
     def is_awaited(self) -> bool: ...
     def left(self, now: int, ticket: int) -> None: ...
+    def wants_route(self, ticket: int, has_fields: bool) -> bool: ...
     def route(self, now: int, ticket: int, method: str, url: str) -> None: ...
     def settle(self, now: int, ticket: int, **outcome: Any) -> Settled: ...
     def cancel(self, now: int, ticket: int) -> None: ...

@@ -189,8 +189,7 @@ class Scheduler(Draining):
         charge = Charge(names, cost)
         now = self.clock.now()
         try:
-            is_budgeted = self.budgets.are_there and self.budgets.has(names)
-            if not self.waiting and wait.delay == 0 and not self.is_draining and not is_budgeted:
+            if not self.waiting and wait.delay == 0 and not self.is_draining:
                 sent = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
                 if sent is not None:
                     self._take_in(charge)
@@ -200,8 +199,7 @@ class Scheduler(Draining):
             if wait.max_wait is not None:
                 self._refuse_hopeless(wait.max_wait, handles, cost, now)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
-            if is_budgeted:
-                self.budgets.route(now, ticket, target)
+            self.budgets.route(now, ticket, target)
         except (CostExceedsQuotaError, QueueFullError) as error:
             raise typed_refusal(error) from None
         self._take_in(charge)

@@ -8,9 +8,8 @@
   waited for a minute for their slots, and where the program ends.
 * ``MissingStatus``: a throttle that sees no status of its servers: one warning, before they have to ban.
 * ``Tally``: how many requests a throttle sent, and throttles in a row that sent one each.
-* ``Budgets``: scopes whose answers name several budgets (GitHub's resources, Discord's buckets). The
-  scheduler names the routes of their requests to the engine, which knows by them from which budget each one
-  spends.
+* ``Budgets``: where answers name several budgets (GitHub's resources, Discord's buckets), the scheduler names
+  the routes of requests to the engine, which knows by them from which budget each one spends.
 * ``Following``: the group where processes share a limit. Its messages come from a thread of its own.
 * ``survive``: a process that forks. The child gets a copy of each throttle, and of the threads the one that
   forked. So forking waits for the lock of each throttle.
@@ -285,44 +284,37 @@ ROW = Row()
 
 
 class Budgets:
-    """The scopes of one throttle that have several budgets, and since when."""
+    """The routes of one throttle's requests, as far as the engine wants to know them."""
 
     def __init__(self, scheduler: WatchedScheduler) -> None:
         self._scheduler = scheduler
-        self._since: dict[str, int] = {}
-        self.are_there = False
-        """Whether any scope has some."""
-
-    def has(self, names: tuple[str, ...]) -> bool:
-        """Whether requests of these scopes have routes."""
-        return len(names) == 1 and names[0] in self._since
+        self._are_there = False
+        """Whether the answers of a scope named several budgets."""
 
     def split(self, scope: str) -> None:
         """Answers of a scope name several budgets: what waits goes to that of its route."""
-        if len(self._since) >= _MOST_SCOPES:
-            self._since.clear()
+        self._are_there = True
         now = self._scheduler.clock.now()
-        self._since[scope] = now
-        self.are_there = True
         for waiting in list(self._scheduler.waiting.values()):
             if waiting.scopes == (scope,):
                 self.route(now, waiting.ticket, waiting.target)
 
-    def ends(self, permit: Permit, now: int, has_headers: bool) -> None:
+    def ends(self, permit: Permit, now: int, has_fields: bool) -> None:
         """The answer of a request came that may have left before its budget could be known, or that may be
         the first to name one."""
-        if len(permit.scopes) != 1:
-            return
-        since = self._since.get(permit.scopes[0])
-        if has_headers if since is None else permit.charge.sent <= since:
-            self.route(now, permit._ticket, permit.target)
+        if has_fields or self._are_there:
+            self.route(now, permit._ticket, permit.target, has_fields)
 
-    def route(self, now: int, ticket: int, target: object) -> None:
-        """Tells the engine the route of a request. One that is for a scope alone has none."""
-        url = target if isinstance(target, str) else getattr(target, "url", None)
-        if url is not None:
-            method = getattr(target, "method", None)
-            self._scheduler.engine.route(now, ticket, method if isinstance(method, str) else "GET", str(url))
+    def route(self, now: int, ticket: int, target: object, has_fields: bool = False) -> None:
+        """Tells the engine the route of a request, where it wants that. One that is for a scope alone has
+        none."""
+        if self._scheduler.engine.wants_route(ticket, has_fields):
+            url = target if isinstance(target, str) else getattr(target, "url", None)
+            if url is not None:
+                method = getattr(target, "method", None)
+                self._scheduler.engine.route(
+                    now, ticket, method if isinstance(method, str) else "GET", str(url)
+                )
 
 
 class Following:

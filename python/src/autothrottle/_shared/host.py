@@ -173,8 +173,12 @@ class SharedHost:
         self._machine.left(now, ticket)
         self._soon()
 
+    def wants_route(self, ticket: int, has_fields: bool = False) -> bool:
+        """Whether the route of a request is to be named."""
+        return self._machine.wants_route(ticket, has_fields)
+
     def route(self, now: int, ticket: int, method: str, url: str) -> None:
-        """Names the route of a request, where a scope has several budgets."""
+        """Names the route of a request, where it is wanted."""
         self._machine.route(now, ticket, method, url)
         self._soon()
 
