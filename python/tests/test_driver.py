@@ -53,9 +53,7 @@ class Play:
         if takes is not None:
 
             async def get_scopes(_: object) -> str:
-                done = asyncio.Event()
-                clock.call_later(takes * 1_000_000, done.set)
-                await done.wait()
+                await sleep(clock, takes)
                 return "a.example"
 
             self.options["get_scopes"] = get_scopes
@@ -84,6 +82,12 @@ class Play:
         assert {key: told[key] for key in expected} == expected
 
 
+async def sleep(clock: FakeClock, milliseconds: float) -> None:
+    done = asyncio.Event()
+    clock.call_later(milliseconds / 1000, done.set)
+    await done.wait()
+
+
 def nested(step: dict[str, Any]) -> dict[str, Any]:
     return {**python_run(step["run"]), **({"scopes": step["scopes"]} if "scopes" in step else {})}
 
@@ -104,14 +108,17 @@ async def test_tasks(case: dict[str, Any], clock: FakeClock) -> None:
     play = Play(case, clock)
     throttle = Throttle(**play.options)
     heard = warned(throttle)
-    end = SimpleNamespace(error=None, given=None, at=0.0)
+    end = SimpleNamespace(error=None, given=None, at=0.0, late=None, drained=None)
+    held = [await throttle.acquire(PAGE) for _ in range(case.get("holds", 0))]
 
     async def nothing() -> None:
         return None
 
     async def work(permit: Any) -> Response | None:
         for step in play.steps():
-            if "run" in step:
+            if "takes" in step:
+                await sleep(clock, step["takes"])
+            elif "run" in step:
                 await throttle.run(PAGE, nothing, **nested(step))
             else:
                 given = plain_step(step, permit)
@@ -120,24 +127,49 @@ async def test_tasks(case: dict[str, Any], clock: FakeClock) -> None:
         return None
 
     async def call() -> None:
+        times = range(case.get("times", 1))
+        options = python_run(case.get("run"))
         try:
-            for _ in range(case.get("times", 1)):
-                end.given = await throttle.run(PAGE, work, **python_run(case.get("run")))
+            if case.get("isTogether"):
+                await asyncio.gather(*(throttle.run(PAGE, work, **options) for _ in times))
+            else:
+                for _ in times:
+                    end.given = await throttle.run(PAGE, work, **options)
         except Exception as error:
             end.error = error
         end.at = clock.seconds
 
-    task = asyncio.ensure_future(call())
+    async def drain() -> None:
+        await throttle.drain()
+        end.drained = round(clock.seconds * 1000)
+
+    tasks = [asyncio.ensure_future(call())]
+    if "drains" in case:
+        await clock.advance(case["drains"] / 1000)
+        tasks.append(asyncio.ensure_future(drain()))
+        await clock.advance(0)
+        try:
+            await throttle.run(PAGE, nothing)
+        except Exception as error:
+            end.late = type(error).__name__
     if "closes" in case:
         await clock.advance(case["closes"] / 1000)
         throttle.close()
-    await clock.advance(30)
-    assert task.done()
-    play.check(play.told(throttle, end.error, end.given, end.at), [code for code, _ in heard])
+    await clock.advance(case.get("lasts", 30_000) / 1000 - clock.seconds)
+    told = {**play.told(throttle, end.error, end.given, end.at), "late": end.late, "drained": end.drained}
+    play.check(told, [code for code, _ in heard])
+    if held:
+        tasks[0].cancel()
+        for permit in held:
+            permit.settle(status=200)
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(task.done() for task in tasks)
 
 
 @pytest.mark.parametrize(
-    "case", [each for each in CASES if "hookTakes" not in each["options"]], ids=lambda case: case["name"]
+    "case",
+    [each for each in CASES if not ({"drains", "holds"} & each.keys() or "hookTakes" in each["options"])],
+    ids=lambda case: case["name"],
 )
 def test_threads(case: dict[str, Any], clock: FakeClock) -> None:
     play = Play(case, clock)

@@ -474,12 +474,12 @@ async def test_requests_that_wait_for_a_permit_that_is_never_settled_are_told_of
     said = warned(throttle)
     held = await throttle.acquire(URL)
     waiting = asyncio.ensure_future(one(throttle))
-    await clock.advance(59)
+    await clock.advance(119)
     assert not said
     await clock.advance(2)
     ((code, message),) = said
     assert code == "unsettled"
-    assert "have waited for a minute, and 1 permit was not settled meanwhile" in message
+    assert "no slot of example.com came back for 2 minutes, and 1 requests wait: use `with`" in message
     held.settle(status=200)
     await waiting
 

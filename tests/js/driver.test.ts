@@ -20,6 +20,7 @@ type Step =
   | { settle: Told }
   | { gives: Told }
   | { throws: Told }
+  | { takes: number }
 
 interface Case {
   name: string
@@ -27,8 +28,15 @@ interface Case {
   options: ThrottleOptions & { hookTakes?: number; retry?: object }
   when?: number[]
   run?: RunOptions & { wait?: number }
-  /** How often it is called, one after the other. */
+  /** How often it is called, one after the other; or all at once. */
   times?: number
+  isTogether?: boolean
+  /** Permits that are taken first and never settled. */
+  holds?: number
+  /** When the throttle is drained: then another call follows at once. */
+  drains?: number
+  /** How long it is looked, in milliseconds. */
+  lasts?: number
   /** When the throttle is closed. */
   closes?: number
   /** What the function does in each of its calls; the last holds for all further ones. */
@@ -42,6 +50,9 @@ interface Case {
   inFlight?: number
   ends?: number
   warnings?: string[]
+  /** What becomes of a call that comes while the throttle drains, and when that is over. */
+  late?: string
+  drained?: number
 }
 
 const PAGE = 'https://a.example/'
@@ -54,7 +65,9 @@ const cases: Case[] = readFileSync(new URL('../vectors/driver.jsonl', import.met
 const runOf = ({ wait, ...options }: RunOptions & { wait?: number } = {}): RunOptions =>
   wait === undefined ? options : { ...options, maxWait: wait }
 
-async function play({ options: { hookTakes, ...options }, when, run, times = 1, closes, does }: Case) {
+async function play(each: Case) {
+  const { when, run, times = 1, isTogether, holds = 0, drains, lasts = 30_000, closes, does } = each
+  const { hookTakes, ...options } = each.options
   const clock = new FakeClock()
   const sleep = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
   const slow = async () => {
@@ -80,37 +93,65 @@ async function play({ options: { hookTakes, ...options }, when, run, times = 1, 
       if ('run' in step) {
         const target = step.scopes ? { scopes: step.scopes } : PAGE
         await throttle.run(target, () => undefined, runOf(step.run))
-      } else if ('settle' in step) permit.settle(step.settle)
+      } else if ('takes' in step) await sleep(step.takes)
+      else if ('settle' in step) permit.settle(step.settle)
       else if ('gives' in step) return { headers: {}, ...step.gives }
       else throw Object.assign(new Error('refused'), { headers: {}, ...step.throws })
     }
     return undefined
   }
-  const ended = (async () => {
+  for (let held = 0; held < holds; held++) void throttle.acquire(PAGE)
+  const call = () => throttle.run(PAGE, work, runOf(run))
+  const all = async () => {
+    if (isTogether) return (await Promise.all(Array.from({ length: times }, call)))[0]
     let given: unknown
-    for (let each = 0; each < times; each++) given = await throttle.run(PAGE, work, runOf(run))
-    return { given: given as Told | undefined, at: clock.now() }
-  })().catch((error: Error) => ({ error, at: clock.now() }))
+    for (let each = 0; each < times; each++) given = await call()
+    return given
+  }
+  type End = { given?: Told | undefined; error?: Error; at: number }
+  let end: End = { at: Number.NaN }
+  void all().then(
+    (given) => (end = { given: given as Told | undefined, at: clock.now() }),
+    (error: Error) => (end = { error, at: clock.now() }),
+  )
+  let [late, drained]: [string | undefined, number | undefined] = [undefined, undefined]
+  if (drains !== undefined) {
+    await clock.advance(drains)
+    void throttle.drain().then(() => (drained = clock.now()))
+    await throttle.run(PAGE, () => undefined).catch((error: Error) => (late = error.name))
+  }
   if (closes !== undefined) {
     await clock.advance(closes)
     throttle.close()
   }
-  await clock.advance(30_000)
-  const end = await ended
-  const error = 'error' in end ? end.error : undefined
+  await clock.advance(lasts - clock.now())
+  const { error } = end
   return {
     calls,
-    status: 'given' in end ? end.given?.status : undefined,
+    status: end.given?.status,
     error: error?.name,
     fails: error !== undefined,
     left: throttle.scope('a.example').stats.quotaLeft,
     inFlight: throttle.stats().inFlight,
     ends: end.at,
     warnings,
+    late,
+    drained,
   }
 }
 
-const EXPECTED = ['calls', 'status', 'error', 'fails', 'left', 'inFlight', 'ends', 'warnings'] as const
+const EXPECTED = [
+  'calls',
+  'status',
+  'error',
+  'fails',
+  'left',
+  'inFlight',
+  'ends',
+  'warnings',
+  'late',
+  'drained',
+] as const
 
 for (const each of cases)
   test(each.name, async () => {

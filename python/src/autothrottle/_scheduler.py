@@ -388,8 +388,7 @@ class Scheduler(Draining):
         finally:
             self.is_draining = False
         if self._wake is None and self.waiting:
-            if self.by_hand:
-                self.unsettled.watch()
+            self.unsettled.watch()
             if self.following is None:
                 self.nested.free(self)
             else:

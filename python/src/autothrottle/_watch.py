@@ -4,8 +4,8 @@
   block. The first one for the scopes of the permit is the request that the permit is for: it takes the
   permit. Each further one waits for its turn, before those that have not begun. If only functions that
   wait for these are in flight, their slots come back.
-* ``Unsettled``: permits that were given out by hand and are never settled. It is said where requests have
-  waited for a minute for their slots, and where the program ends.
+* ``Unsettled``: permits that no block ends. It is said where requests wait for their slots and none has come
+  back for two minutes, and where the program ends.
 * ``MissingStatus``: a throttle that sees no status of its servers: one warning, before they have to ban.
 * ``Tally``: how many requests a throttle sent, and throttles in a row that sent one each.
 * ``Budgets``: where answers name several budgets (GitHub's resources, Discord's buckets), the scheduler names
@@ -67,7 +67,7 @@ class WatchedScheduler(PermitOwner, Protocol):
 
 
 LOOK = 10.0
-"""In a shared limit: after this many seconds without a slot that comes back, look who holds them."""
+"""After this many seconds without a slot that comes back, look who holds them."""
 
 BEFORE_OTHERS = 1e6
 """So much before others is what a function that runs asks for: what has begun is to end."""
@@ -168,34 +168,51 @@ class Nested:
         self._alarm = scheduler.alarm(LOOK, look)
 
 
-PATIENCE = 60.0
-"""Seconds that requests wait for a slot of these permits before it is said."""
+LOOKS = 12
+"""The look at which a warning says that no slot comes back: after two minutes."""
 _REMEDY = "use `with` or `async with`, `run`, or `permit.settle(response)`"
 
 
 class Unsettled:
-    """The permits of one throttle that are in no ``with`` block."""
+    """Permits of one throttle that no block ends: those in no ``with``, and those of bodies that are read."""
 
     def __init__(self, scheduler: WatchedScheduler) -> None:
         self._scheduler = scheduler
         self._alarm: Alarm | None = None
+        self.bodies: set[int] = set()
+        """Requests that are over when their body is."""
 
     def watch(self) -> None:
         """Requests wait, and time alone lets none leave."""
-        if self._alarm is not None or self._scheduler.is_quiet:
-            return
-        before = frozenset(self._scheduler.by_hand)
+        if self._alarm is None and not self._scheduler.is_quiet and self._held():
+            self._look_later(1)
+
+    def _held(self) -> bool:
+        scheduler = self._scheduler
+        return not scheduler.in_flight.isdisjoint(scheduler.by_hand) or not scheduler.in_flight.isdisjoint(
+            self.bodies
+        )
+
+    def _look_later(self, looks: int) -> None:
+        """Looks again later, and begins anew where a slot came back until then."""
+        before = frozenset(self._scheduler.in_flight)
 
         def look() -> None:
             self._alarm = None
-            scheduler, held = self._scheduler, before & self._scheduler.by_hand
-            if held and scheduler.waiting and scheduler.waits_for_slots:
-                names = {name for each in scheduler.waiting.values() for name in each.scopes}
-                scopes = ", ".join(sorted(names)[:3])
-                what = f"requests to {scopes} have waited for a minute, and {_never(len(held))} meanwhile"
-                scheduler.warn("unsettled", f"{what}: {_REMEDY}")
+            scheduler = self._scheduler
+            if not scheduler.waiting or not scheduler.waits_for_slots or not self._held():
+                return
+            if before != scheduler.in_flight:
+                self._look_later(1)
+            elif looks < LOOKS:
+                self._look_later(looks + 1)
+            else:
+                many = [each for each in scheduler.waiting.values() if scheduler.is_for_slot(each)]
+                scopes = ", ".join(sorted({name for each in many for name in each.scopes})[:3])
+                what = f"no slot of {scopes} came back for 2 minutes, and {len(many)} requests wait"
+                scheduler.warn("unsettled", f"{what}: {_REMEDY}, and read bodies to their end")
 
-        self._alarm = self._scheduler.alarm(PATIENCE, look)
+        self._alarm = self._scheduler.alarm(LOOK, look)
 
 
 def _never(many: int) -> str:
