@@ -73,7 +73,7 @@ mod time;
 pub mod value;
 
 pub use autothrottle_reading::robots::{
-    crawl_delay_ms,
+    MOST_BYTES as MOST_ROBOTS_BYTES, crawl_delay_ms,
     rules::{allows as robots_allow, rules as robots_rules},
 };
 pub use boundary::Boundary;

@@ -6,7 +6,7 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { MOST_BYTES } from '../fetch/robots.js'
+import { MOST_ROBOTS_BYTES } from '../options/generated.js'
 import type { Clock } from '../options/options.js'
 import { LateError } from './failures.js'
 
@@ -128,7 +128,7 @@ async function* piecesOf({ body }: Response, { ms, clock }: Within): AsyncGenera
 export async function robotsText(response: Response, within: Within): Promise<string> {
   const spare = () => tmpdir()
   const { held } = await receive(response, {
-    ...{ most: MOST_BYTES, within, file: undefined, isReadAgain: true, spare },
+    ...{ most: MOST_ROBOTS_BYTES, within, file: undefined, isReadAgain: true, spare },
   })
   return new TextDecoder().decode(held)
 }

@@ -82,6 +82,8 @@ export class Scheduler {
   #hasBudgets = false
   /** Observers that are called directly: an event costs more than a call. They must not throw. */
   readonly observers: RequestObserver[] = []
+  /** Hosts whose robots.txt names a pace: a request there is in the host's scope, whatever scopes it has. */
+  readonly robotsHosts = new Set<string>()
   /** Requests that left. */
   sent = 0
   /** Requests that were taken in: the last one's `id`. */

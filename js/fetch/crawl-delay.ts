@@ -25,6 +25,8 @@ export function applyRobots(
   const asked = parseRobots(text, userAgent)
   const name = checkedName(host).includes('://') ? hostOf(host) : (hostOfName(host) ?? host)
   const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
+  if (asked) scheduler.robotsHosts.add(name)
+  else scheduler.robotsHosts.delete(name)
   const outcome = engine.crawlDelay(scheduler.clock.now(), scheduler.handles.of(name).handle, delay)
   scheduler.driver.drain()
   if (asked && asked.crawlDelayMs > maxDelay && outcome === 'applied') {

@@ -188,7 +188,7 @@ export class Fetcher {
     }
     const wait = this.#waitOf(call, hop)
     const admitted = this.#isPlain
-      ? this.#scheduler.request(call.options.scopes ?? hostOf(hop.input), hop.input, wait)
+      ? this.#scheduler.request(this.#plainScopes(hop, call), hop.input, wait)
       : this.#scheduler.later(this.#admitted(hop, call), hop.input, wait)
     if (!(admitted instanceof Promise)) return this.#attempts(admitted, hop, call, end)
     return admitted.then((permit) => {
@@ -313,23 +313,35 @@ export class Fetcher {
     return { permit: verdict }
   }
 
-  /** The scopes of a hop, if robots.txt allows it. */
-  #admitted({ input, init }: Hop, { options }: Call): Promise<Scopes> {
-    const scopes = () => Promise.resolve(options.scopes ?? this.scopesOf(input, init))
-    return this.#robots && options !== FOR_ROBOTS ? this.#allowed(this.#robots, input, scopes) : scopes()
+  #plainScopes({ input }: Hop, { options: { scopes } }: Call): Scopes {
+    return scopes === undefined ? hostOf(input) : this.#withHost(scopes, input)
   }
 
-  /** Its host is one of them, for that has the `Crawl-delay`. */
-  async #allowed(robots: Robots, input: Hop['input'], scopes: () => Promise<Scopes>): Promise<Scopes> {
-    await robots.admit(urlOf(input))
-    const [named, host] = [await scopes(), hostOf(input)]
-    return namedScopes(named).names.includes(host) ? named : addScope(named, host)
+  /** The scopes of a hop, if robots.txt allows it. */
+  #admitted({ input, init }: Hop, { options }: Call): Promise<Scopes> {
+    const { scopes: own } = options
+    const scopes = () =>
+      Promise.resolve(own === undefined ? this.scopesOf(input, init) : this.#withHost(own, input))
+    return this.#robots && options !== FOR_ROBOTS ? this.#robots.admit(urlOf(input)).then(scopes) : scopes()
+  }
+
+  /** These scopes, and the host of the URL where its robots.txt names a pace. */
+  #withHost(scopes: Scopes, input: Hop['input']): Scopes {
+    const { robotsHosts } = this.#scheduler
+    if (robotsHosts.size === 0 || isHostless(input)) return scopes
+    const host = hostOf(input)
+    return robotsHosts.has(host) && !namedScopes(scopes).names.includes(host)
+      ? addScope(scopes, host)
+      : scopes
   }
 
   /** The scopes of a request, by `getScopes` where there is one; without it there is no wait. */
   scopesOf(input: string | URL | Request, init?: RequestInit): Scopes | Promise<Scopes> {
     const { getScopes } = this.#settings
-    return getScopes ? askScopes(getScopes, input, init) : hostOf(input)
+    if (getScopes === undefined) return hostOf(input)
+    const asked = askScopes(getScopes, input, init)
+    const { size } = this.#scheduler.robotsHosts
+    return size === 0 ? asked : asked.then((scopes) => this.#withHost(scopes, input))
   }
 
   #send(input: RequestInfo | URL, init: RequestInit, call: Call, permit?: Permit): Promise<Response> {

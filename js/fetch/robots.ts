@@ -15,6 +15,7 @@
  * as headers may, `requestTimeout`.
  */
 import { DisallowedError } from '../base/errors.js'
+import { MOST_ROBOTS_BYTES } from '../options/generated.js'
 import type { Clock, RobotsOptions } from '../options/options.js'
 import { toUrl } from '../scopes/names.js'
 import { discard } from './body.js'
@@ -25,8 +26,6 @@ export type RobotsRules = (robotsUrl: string, text: string, userAgent: string) =
 
 const DAY = 86_400_000
 const MINUTE = 60_000
-/** RFC 9309 §2.5: so much of a robots.txt counts. */
-export const MOST_BYTES = 512_000
 const MOST_HOSTS = 10_000
 /** RFC 9309 §2.3.1.2. A host that redirects more often has no rules. */
 const MOST_REDIRECTS = 5
@@ -164,14 +163,14 @@ export class Robots {
 
 /** As much of a body as RFC 9309 §2.5 wants read: a file without end is not worth the memory. */
 async function beginning(response: Response): Promise<Uint8Array> {
-  const bytes = new Uint8Array(MOST_BYTES)
+  const bytes = new Uint8Array(MOST_ROBOTS_BYTES)
   let length = 0
   if (!response.body) return bytes.subarray(0, 0)
   const reader = response.body.getReader()
-  while (length < MOST_BYTES) {
+  while (length < MOST_ROBOTS_BYTES) {
     const { done, value } = await reader.read()
     if (done) return bytes.subarray(0, length)
-    const part = value.subarray(0, MOST_BYTES - length)
+    const part = value.subarray(0, MOST_ROBOTS_BYTES - length)
     bytes.set(part, length)
     length += part.length
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,63 @@ def test_rules_of_all_vectors() -> None:
             assert is_allowed(f"https://a.example{path}"), f"{case['name']}: {path}"
         for path in case["refused"]:
             assert not is_allowed(f"https://a.example{path}"), f"{case['name']}: {path}"
+
+
+VECTORS = Path(__file__).parents[2] / "tests" / "vectors" / "robots-answers.jsonl"
+ANSWERS = [json.loads(line) for line in VECTORS.read_text("utf-8").splitlines() if line]
+
+
+class Text(httpx.AsyncByteStream):
+    """A body, which may break off."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.text = told.get("text", "")
+        if "pad" in told:
+            self.text += "#" + "x" * (told["pad"] - len(self.text) - 1) + told["after"]
+        self.breaks = told.get("breaks", False)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self.text.encode()
+        if self.breaks:
+            raise httpx.ReadError("cut")
+
+
+@pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case["name"])
+async def test_what_a_host_answers(case: dict[str, Any], clock: FakeClock) -> None:
+    """JavaScript and Rust play the same cases (tests/js/robots-answers.test.ts, tower/tests/robots.rs)."""
+    left: dict[str, float] = {}
+    files = 0
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal files
+        if request.url.path != "/robots.txt":
+            left[request.url.path] = round(clock.seconds * 1000)
+            return httpx.Response(200)
+        told = case["robots"][min(files, len(case["robots"]) - 1)]
+        files += 1
+        return httpx.Response(told.get("status", 200), stream=Text(told))
+
+    scopes = case.get("scopes")
+    options: dict[str, Any] = {"defaults": {"delay": 1, "jitter": False, "backoff": False}}
+    if "retry" in case:
+        options["retry"] = {"limit": case["retry"]}
+    if scopes is not None:
+        options["get_scopes"] = lambda _: scopes
+        options["scopes"] = {scopes: {"delay": 0, "concurrency": 9}}
+    throttle = Throttle(clock=clock, robots={"user_agent": "bot", "rules": rules}, **options)
+    client = httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, httpx.MockTransport(answer)))
+    ended = []
+    for ask in case["asks"]:
+        await clock.advance(ask["at"] / 1000 - clock.seconds)
+        left.pop(ask["path"], None)
+        ended.append(asyncio.ensure_future(client.get(f"https://a.example{ask['path']}")))
+        if "gap" not in case:
+            await clock.advance(20)
+            assert (ask["path"] in left) is (ask["leaves"] is not None), ask
+    await clock.advance(20)
+    for ask, end in zip(case["asks"], await asyncio.gather(*ended, return_exceptions=True), strict=True):
+        assert isinstance(end, DisallowedError) is (ask["leaves"] is None), ask
+    times = [left[ask["path"]] for ask in case["asks"] if ask["path"] in left]
+    if "gap" in case:
+        assert {after - before for before, after in itertools.pairwise(times)} == {case["gap"]}
+    assert files == case["asked"]

@@ -18,8 +18,8 @@ pub mod rules;
 
 use crate::scan::{Scan, cut, is, is_digit, is_letter};
 
-/// RFC 9309 §2.5.
-const MOST_BYTES: usize = 512_000;
+/// RFC 9309 §2.5: so much of a robots.txt counts, and a host reads no more.
+pub const MOST_BYTES: usize = 512_000;
 /// A longer key is none of ours.
 const MOST_KEY: usize = 32;
 /// A User-Agent is not read beyond this.

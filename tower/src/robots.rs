@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use autothrottle::{Span, robots_allow, robots_rules};
+use autothrottle::{MOST_ROBOTS_BYTES, Span, robots_allow, robots_rules};
 use bytes::Buf;
 use http::{
     Request, Response, StatusCode, Uri,
@@ -40,8 +40,6 @@ const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const A_MINUTE: Duration = Duration::from_secs(60);
 /// How long the body of the file may take. What waits for its turn has no limit, nor what the client waits for.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// RFC 9309 §2.5.
-const MOST_BYTES: usize = 512_000;
 /// RFC 9309 §2.3.1.2.
 const MOST_REDIRECTS: usize = 5;
 /// Hosts whose rules are kept.
@@ -78,8 +76,21 @@ pub struct Robots {
 struct Known {
     /// What its file allows; without one that could be had, no URL is allowed.
     rules: Option<Arc<[u8]>>,
+    /// Whether it names a pace: then each request to the host is in the host's scope, too.
+    has_pace: bool,
     until: Instant,
 }
+
+/// What came of asking for a file.
+enum Asked {
+    File(Vec<u8>),
+    /// Its body broke off.
+    Broken,
+    Nothing,
+}
+
+/// What the file before says, and whether it names a pace.
+type Before = Option<(Arc<[u8]>, bool)>;
 
 impl Robots {
     /// Keeps to the groups of this `User-Agent`'s products: `my-bot` of `my-bot/1.0 (+https://…)`. The
@@ -88,25 +99,25 @@ impl Robots {
         Self { throttle: throttle.clone(), user_agent: user_agent.into(), hosts: Arc::default() }
     }
 
-    /// Asks the host with `send`, unless it is known.
-    async fn admit<F, R>(&self, url: &Url, send: impl Fn(Url) -> F) -> Result<(), Error>
+    /// Asks the host with `send`, unless it is known. Whether its file names a pace.
+    async fn admit<F, R>(&self, url: &Url, send: impl Fn(Url) -> F) -> Result<bool, Error>
     where
         F: Future<Output = Result<Response<R>, BoxError>>,
         R: Body,
     {
         if !matches!(url.scheme(), "http" | "https") || url.path() == "/robots.txt" {
-            return Ok(());
+            return Ok(false);
         }
         let (host, before) = self.host(url.origin().ascii_serialization());
         let known = host.get_or_init(|| self.ask(url, before, send)).await;
         match &known.rules {
-            Some(rules) if robots_allow(rules, url.as_str()) => Ok(()),
+            Some(rules) if robots_allow(rules, url.as_str()) => Ok(known.has_pace),
             found => Err(Error::Disallowed { url: url.to_string(), is_temporary: found.is_none() }),
         }
     }
 
     /// What is known of a host, or will be once it is asked; then also what the file before says.
-    fn host(&self, origin: String) -> (Arc<OnceCell<Known>>, Option<Arc<[u8]>>) {
+    fn host(&self, origin: String) -> (Arc<OnceCell<Known>>, Before) {
         let now = Instant::now();
         let is_fresh = |host: &OnceCell<Known>| host.get().is_none_or(|known| known.until > now);
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +125,10 @@ impl Robots {
         if let Some(host) = known.filter(|host| is_fresh(host)) {
             return (host.clone(), None);
         }
-        let before = known.and_then(|host| host.get()?.rules.clone());
+        let before = known.and_then(|host| {
+            let known = host.get()?;
+            Some((known.rules.clone()?, known.has_pace))
+        });
         if known.is_none() && hosts.len() >= MOST_HOSTS {
             hosts.retain(|_, host| is_fresh(host));
             if hosts.len() >= MOST_HOSTS {
@@ -126,52 +140,81 @@ impl Robots {
         (host, before)
     }
 
-    async fn ask<F, R>(&self, url: &Url, before: Option<Arc<[u8]>>, send: impl Fn(Url) -> F) -> Known
+    async fn ask<F, R>(&self, url: &Url, before: Before, send: impl Fn(Url) -> F) -> Known
     where
         F: Future<Output = Result<Response<R>, BoxError>>,
         R: Body,
     {
-        let found = async {
-            let mut from = url.join("/robots.txt").ok()?;
-            for hops in 0.. {
-                let response = send(from.clone()).await.ok()?;
-                let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
-                match place.and_then(|place| from.join(place).ok()) {
-                    Some(to) if response.status().is_redirection() && hops < MOST_REDIRECTS => from = to,
-                    _ if response.status().is_server_error() => return None,
-                    _ if response.status() == StatusCode::TOO_MANY_REQUESTS => return None,
-                    _ if response.status().is_success() => {
-                        return timeout(TIMEOUT, beginning(response.into_body())).await.ok()?;
-                    }
-                    _ => return Some(Vec::new()),
-                }
+        // A body that breaks off is asked for again, as a request that fails is.
+        let mut left = self.throttle.with(|host, _| host.config().retry.limit);
+        let found = loop {
+            match file(url, &send).await {
+                Asked::Broken if left > 0 => left -= 1,
+                Asked::File(bytes) => break Some(bytes),
+                Asked::Broken | Asked::Nothing => break None,
             }
-            None
         };
-        let Some(bytes) = found.await else {
+        let Some(bytes) = found else {
             if before.is_none() {
                 tracing::warn!(host = url.host_str(), "robots.txt could not be had: no request to this host");
             }
-            return Known { rules: before, until: Instant::now() + A_MINUTE };
+            let (rules, has_pace) = before.unzip();
+            let has_pace = has_pace.unwrap_or_default();
+            return Known { rules, has_pace, until: Instant::now() + A_MINUTE };
         };
-        self.slow_down(url, &bytes);
+        let has_pace = self.slow_down(url, &bytes);
         let rules = robots_rules(&bytes, &self.user_agent);
-        Known { rules: Some(rules.into()), until: Instant::now() + A_DAY }
+        Known { rules: Some(rules.into()), has_pace, until: Instant::now() + A_DAY }
     }
 
-    /// Tells the throttle what pace the file asks for.
-    fn slow_down(&self, url: &Url, bytes: &[u8]) {
+    /// Tells the throttle what pace the file asks for; whether it does.
+    fn slow_down(&self, url: &Url, bytes: &[u8]) -> bool {
         let delay = autothrottle::crawl_delay_ms(bytes, &self.user_agent).map(Span::from_millis);
-        let Ok(target) = Target::try_from(url.as_str()) else { return };
+        let Ok(target) = Target::try_from(url.as_str()) else { return false };
         let host = target.first();
         let outcome = self.throttle.with(|own, now| own.crawl_delay(now, host, delay));
         if outcome == autothrottle::Robots::Overruled {
             tracing::warn!(host, "robots.txt asks for another pace than the options of this host set");
         }
+        delay.is_some()
     }
 
     fn request<B: Default>(&self, url: &Url) -> Result<Request<B>, BoxError> {
         Ok(Request::get(url.as_str()).header(USER_AGENT, &*self.user_agent).body(B::default())?)
+    }
+}
+
+/// The file of a host, wherever redirects lead.
+async fn file<F, R>(url: &Url, send: &impl Fn(Url) -> F) -> Asked
+where
+    F: Future<Output = Result<Response<R>, BoxError>>,
+    R: Body,
+{
+    let Ok(mut from) = url.join("/robots.txt") else { return Asked::Nothing };
+    for hops in 0.. {
+        let Ok(response) = send(from.clone()).await else { return Asked::Nothing };
+        let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+        match place.and_then(|place| from.join(place).ok()) {
+            Some(to) if response.status().is_redirection() && hops < MOST_REDIRECTS => from = to,
+            _ if response.status().is_server_error() => break,
+            _ if response.status() == StatusCode::TOO_MANY_REQUESTS => break,
+            _ if response.status().is_success() => {
+                let bytes = timeout(TIMEOUT, beginning(response.into_body())).await;
+                return bytes.ok().flatten().map_or(Asked::Broken, Asked::File);
+            }
+            _ => return Asked::File(Vec::new()),
+        }
+    }
+    Asked::Nothing
+}
+
+/// A request to a host whose file names a pace is in the host's scope, whatever scopes it has.
+fn with_host(extensions: &mut http::Extensions, url: &Url) {
+    if let Some(target) = extensions.get_mut::<Target>()
+        && let Ok(host) = Target::try_from(url.as_str())
+        && target.scopes().all(|(name, _)| name != host.first())
+    {
+        *target = target.clone().and(host.first(), 1.0);
     }
 }
 
@@ -181,9 +224,9 @@ async fn beginning(body: impl Body) -> Option<Vec<u8>> {
     let mut body = Box::pin(body);
     while let Some(frame) = body.frame().await {
         let Ok(mut data) = frame.ok()?.into_data() else { continue };
-        let length = data.remaining().min(MOST_BYTES - bytes.len());
+        let length = data.remaining().min(MOST_ROBOTS_BYTES - bytes.len());
         bytes.extend_from_slice(&data.copy_to_bytes(length));
-        if bytes.len() == MOST_BYTES {
+        if bytes.len() == MOST_ROBOTS_BYTES {
             break;
         }
     }
@@ -223,7 +266,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let clone = self.inner.clone();
         let inner = mem::replace(&mut self.inner, clone);
         let robots = self.robots.clone();
@@ -233,7 +276,9 @@ where
                 let (inner, request) = (inner.clone(), robots.request(&url));
                 async move { inner.oneshot(request?).await.map_err(Into::into) }
             };
-            robots.admit(&url, ask).await?;
+            if robots.admit(&url, ask).await? {
+                with_host(request.extensions_mut(), &url);
+            }
             inner.oneshot(request).await.map_err(Into::into)
         })
     }
@@ -260,7 +305,9 @@ impl reqwest_middleware::Middleware for Robots {
                 Ok(Response::<reqwest::Body>::from(response))
             }
         };
-        self.admit(request.url(), ask).await.map_err(reqwest_middleware::Error::middleware)?;
+        if self.admit(request.url(), ask).await.map_err(reqwest_middleware::Error::middleware)? {
+            with_host(extensions, request.url());
+        }
         next.run(request, extensions).await
     }
 }

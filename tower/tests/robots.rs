@@ -3,15 +3,17 @@
 
 use std::{
     convert::Infallible,
+    pin::Pin,
     sync::{Arc, Mutex},
+    task::{Context, Poll},
     time::Duration,
 };
 
-use autothrottle_tower::{BoxError, Error, Robots, Throttle};
+use autothrottle_tower::{BoxError, Error, Robots, Target, Throttle};
 use http::{Request, Response};
 use http_body_util::Full;
-use serde_json::json;
-use tokio::time::{Instant, advance};
+use serde_json::{Value, json};
+use tokio::time::{Instant, advance, sleep, sleep_until};
 use tower::{ServiceBuilder, ServiceExt, service_fn, util::BoxCloneSyncService};
 
 type Body = Full<&'static [u8]>;
@@ -115,5 +117,100 @@ async fn a_file_that_was_had_counts_until_the_next_one_is() {
         let files = asked.lock().unwrap().iter().filter(|(url, _)| url.ends_with("/robots.txt")).count();
         assert_eq!(files, round);
         advance(Duration::from_secs(25 * 60 * 60)).await;
+    }
+}
+
+/// A file in one piece, which may break off.
+#[derive(Default)]
+struct Text {
+    bytes: Option<Vec<u8>>,
+    breaks: bool,
+}
+
+impl http_body::Body for Text {
+    type Data = bytes::Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, std::io::Error>>> {
+        let cut = || Err(std::io::ErrorKind::ConnectionReset.into());
+        Poll::Ready(match self.bytes.take() {
+            Some(bytes) => Some(Ok(http_body::Frame::data(bytes.into()))),
+            None => std::mem::take(&mut self.breaks).then(cut),
+        })
+    }
+}
+
+fn told(answer: &Value) -> Response<Text> {
+    let mut text = answer["text"].as_str().unwrap_or_default().to_owned();
+    if let Some(length) = answer["pad"].as_u64() {
+        text = format!("{text}#{}", "x".repeat(length as usize - text.len() - 1));
+        text += answer["after"].as_str().unwrap();
+    }
+    let breaks = !text.is_empty() && answer["breaks"] == true;
+    let body = Text { bytes: Some(text.into_bytes()), breaks };
+    Response::builder().status(answer["status"].as_u64().unwrap_or(200) as u16).body(body).unwrap()
+}
+
+async fn play(case: &Value) {
+    let mut options = json!({ "defaults": { "delay": 1000, "jitter": false, "backoff": false } });
+    if let Some(limit) = case["retry"].as_u64() {
+        options["retry"] = json!({ "limit": limit });
+    }
+    let scope = case["scopes"].as_str();
+    if let Some(scope) = scope {
+        options["scopes"] = json!({ scope: { "delay": 0, "concurrency": 9 } });
+    }
+    let throttle = Throttle::new(options).unwrap();
+    let (left, files) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+    let (log, count, answers) = (left.clone(), files.clone(), case["robots"].as_array().unwrap().clone());
+    let server = service_fn(move |request: Request<Text>| {
+        let answer = if request.uri().path() == "/robots.txt" {
+            let mut files = count.lock().unwrap();
+            *files += 1;
+            told(&answers[(*files - 1).min(answers.len() - 1)])
+        } else {
+            log.lock().unwrap().push(Instant::now());
+            Response::new(Text::default())
+        };
+        async { Ok::<_, Infallible>(answer) }
+    });
+    let robots = Robots::new(&throttle, "bot");
+    let client = ServiceBuilder::new().layer(robots).layer(throttle).service(server);
+    let (start, name) = (Instant::now(), &case["name"]);
+    let mut ended = Vec::new();
+    for ask in case["asks"].as_array().unwrap() {
+        sleep_until(start + Duration::from_millis(ask["at"].as_u64().unwrap())).await;
+        let url = format!("https://a.example{}", ask["path"].as_str().unwrap());
+        let mut request = Request::get(url).body(Text::default()).unwrap();
+        if let Some(scope) = scope {
+            request.extensions_mut().insert(Target::scope(scope));
+        }
+        let client = client.clone();
+        ended.push((ask, tokio::spawn(async move { client.oneshot(request).await.is_ok() })));
+        if case.get("gap").is_none() {
+            sleep(Duration::from_secs(20)).await;
+            assert!(ended.last().unwrap().1.is_finished(), "{name}: {ask}");
+        }
+    }
+    for (ask, end) in ended {
+        assert_eq!(end.await.unwrap(), !ask["leaves"].is_null(), "{name}: {ask}");
+    }
+    if let Some(gap) = case["gap"].as_u64() {
+        let left = left.lock().unwrap();
+        let gaps: Vec<_> = left.windows(2).map(|pair| (pair[1] - pair[0]).as_millis() as u64).collect();
+        assert!(gaps.iter().all(|&found| found == gap), "{name}: {gaps:?}");
+    }
+    assert_eq!(*files.lock().unwrap() as u64, case["asked"].as_u64().unwrap(), "{name}");
+}
+
+/// JavaScript and Python play the same cases (`tests/js/robots-answers.test.ts`,
+/// `python/tests/test_robots.py`).
+#[tokio::test(start_paused = true)]
+async fn a_host_answers() {
+    for line in include_str!("../../tests/vectors/robots-answers.jsonl").lines() {
+        play(&serde_json::from_str(line).unwrap()).await;
     }
 }

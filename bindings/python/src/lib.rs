@@ -33,14 +33,16 @@ use self::{
 mod _native {
     #[pymodule_export]
     use super::{
-        check_driver_options, engine::Engine, is_for_good, llm::LlmBody, llm::llm_asked, llm::llm_refusal,
-        nearest_name, parse_hints, parse_robots, robots_allow, robots_rules, shared::Shared,
+        check_driver_options, engine::Engine, is_for_good, llm::LlmBody,
+        llm::llm_asked, llm::llm_refusal, nearest_name, parse_hints, parse_robots, robots_allow,
+        robots_rules, shared::Shared,
     };
 
     /// Which settings there are, and what Redis runs, by name.
     #[pymodule_init]
     fn add_constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::tables::add(module)?;
+        module.add("MOST_ROBOTS_BYTES", autothrottle::MOST_ROBOTS_BYTES)?;
         [
             ("COMPETE", store::COMPETE),
             ("RENEW", store::RENEW),

@@ -19,6 +19,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from ._clock import NANOS, Clock, nanos
 from ._hooks import RobotsRules, ScopeRequest, ask, checked_backoffs, hints_of, span_of
+from ._native import MOST_ROBOTS_BYTES
 from ._outcome import NOTHING, Outcome, answer_in, failure_of
 from ._permit import Begun, Permit, Wait, Waiting
 from ._requests import RequestOptions, Settings, seconds_of, wait_of
@@ -154,8 +155,11 @@ def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: O
     """The answer goes out; its slots come back now, or when its body is over."""
     place = place_of(call.request.url, outcome.headers) if outcome.status in _REDIRECTS else None
     if place is None and core._settings.is_held_by_body and not _is_empty(call.request.method, outcome):
+        bodies = core._scheduler.unsettled.bodies
+        bodies.add(permit._ticket)
 
         def release(error: BaseException | None) -> None:
+            bodies.discard(permit._ticket)
             failed = error is not None and failure_of(error) is not None
             permit.tell(Outcome(error=error) if failed else outcome)
 
@@ -331,9 +335,16 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
 
 _DAY = 86_400 * NANOS
 _MINUTE = 60 * NANOS
-_MOST_BYTES = 512_000
 _MOST_HOSTS = 10_000
 _MOST_REDIRECTS = 5
+
+
+class _BrokenBodyError(Exception):
+    """A robots.txt whose body broke off."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class _Known:
@@ -400,7 +411,7 @@ class Robots:
     async def _ask(self, core: Core, call: Call[Any], origin: str, known: _Known) -> None:
         url = f"{origin}/robots.txt"
         try:
-            text = await self._follow(core, call, url)
+            text = await self._read(core, call, url)
         except Exception as error:
             known.why = None if known.is_had else error
             known.until = self._clock.now() + _MINUTE
@@ -409,6 +420,17 @@ class Robots:
         core.robots(url, text, user_agent=self._user_agent, max_delay=self._max_delay)
         if self._rules is not None:
             known.is_allowed = self._rules(url, text.decode("utf-8", "replace"), self._user_agent)
+
+    async def _read(self, core: Core, call: Call[Any], url: str) -> bytes:
+        """What the file says. A body that breaks off is asked for again, as a request that fails is."""
+        left = core._settings.retries
+        while True:
+            try:
+                return await self._follow(core, call, url)
+            except _BrokenBodyError as broken:
+                if left == 0:
+                    raise broken.error from broken.error.__cause__
+                left -= 1
 
     async def _follow(self, core: Core, call: Call[Any], url: str) -> bytes:
         """The file, wherever redirects lead; no rules after too many of them."""
@@ -423,13 +445,16 @@ class Robots:
                 if status in _REDIRECTS:
                     place = place_of(url, answer.headers if answer is not None else None)
                 elif 200 <= status < 300:
-                    text = await call.read(response, _MOST_BYTES)
+                    try:
+                        text = await call.read(response, MOST_ROBOTS_BYTES)
+                    except Exception as error:
+                        raise _BrokenBodyError(error) from error
             finally:
                 await call.discard(response)
                 if exchanged.release is not None:
                     exchanged.release(None)
             if place is None:
-                return text[:_MOST_BYTES]
+                return text[:MOST_ROBOTS_BYTES]
             url = place
         return b""
 

@@ -302,6 +302,9 @@ def parse_hints(
     :param wall: wall time in nanoseconds since 1970, for responses without a ``Date``.
     """
 
+MOST_ROBOTS_BYTES: int
+"""So much of a robots.txt counts (RFC 9309 §2.5)."""
+
 def robots_rules(robots: str, user_agent: str) -> bytes:
     """The rules of a robots.txt for ``user_agent``, for ``robots_allow``."""
 

@@ -237,6 +237,12 @@ pub fn types() -> String {
         };
         writeln!(code, "export const {name} = {default}").unwrap();
     }
+    let bytes = autothrottle::MOST_ROBOTS_BYTES;
+    write!(
+        code,
+        "\n/** So much of a robots.txt counts (RFC 9309 §2.5). */\nexport const MOST_ROBOTS_BYTES = {bytes}\n"
+    )
+    .unwrap();
     code.push_str(
         "\n// Scrapy's names of settings, keys of its dicts, and defaults: `src/config/scrapy.rs`.\n",
     );
