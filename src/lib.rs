@@ -72,6 +72,7 @@ mod sorted;
 mod time;
 pub mod value;
 
+pub use autothrottle_reading::host;
 pub use autothrottle_reading::robots::{
     MOST_BYTES as MOST_ROBOTS_BYTES, crawl_delay_ms,
     rules::{allows as robots_allow, rules as robots_rules},

@@ -393,7 +393,7 @@ export class Scheduler {
 
   /**
    * Tells the engine the route of a request, by which it knows the budget, where it wants that. `hasFields`:
-   * an answer with header fields follows, which may be the first to name a budget. Whether it was told.
+   * an answer with header fields follows, which may be the first to name a budget. Whether it did.
    */
   #route({ ticket, target, method }: Pick<Waiting, 'ticket' | 'target' | 'method'>, hasFields = false) {
     const url = this.#engine.wantsRoute(ticket, hasFields) ? urlTextOf(target) : undefined

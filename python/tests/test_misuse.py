@@ -29,6 +29,7 @@ from autothrottle import (
     by_endpoint,
 )
 from autothrottle._permit import Wait
+from autothrottle._scopes import host_of
 from autothrottle.aiohttp import ThrottleMiddleware
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.requests import ThrottleAdapter
@@ -224,6 +225,15 @@ async def test_a_misspelt_event_is_told(clock: FakeClock) -> None:
             throttle.off(kind, print)
     with pytest.raises(ValueError, match=r"got 5$"):
         throttle.on(5, print)
+
+
+@pytest.mark.parametrize(("url", "name"), HOSTS["urls"])
+def test_a_server_has_one_name_however_its_url_is_written(url: str, name: str | None) -> None:
+    if name is None:
+        with pytest.raises(ValueError, match="want a URL"):
+            host_of(url)
+    else:
+        assert host_of(url) == name
 
 
 @pytest.mark.parametrize(("name", "typed"), HOSTS["names"])

@@ -80,7 +80,9 @@ fn target_of<B>(request: &Request<B>) -> Result<Target, Error> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let target = match (request.extensions().get::<Target>(), host) {
         (Some(target), _) => target.clone(),
-        (None, Some(host)) if request.uri().authority().is_none() => Target::of_authority(host, "http"),
+        (None, Some(host)) if request.uri().authority().is_none() => {
+            Target::of_authority(host, "http").ok_or_else(|| Error::NoHost { uri: host.into() })?
+        }
         _ => request.uri().try_into()?,
     };
     Ok(target.by(request.method(), request.uri().clone()))

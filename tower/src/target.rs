@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use autothrottle::host;
 use http::{Method, Uri};
 
 use crate::Error;
@@ -87,14 +88,9 @@ impl Target {
         self.scopes.first().map_or("", |(name, _)| name)
     }
 
-    pub(crate) fn of_authority(authority: &str, scheme: &str) -> Self {
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
-        // An IPv6 address has colons of its own, in brackets.
-        let at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
-        let (name, port) = at.map_or((&*host, ""), |at| (&host[..at], &host[at + 1..]));
-        let port = if port.len() > 1 { port.trim_start_matches('0') } else { port };
-        let usual = if matches!(scheme, "https" | "wss") { "443" } else { "80" };
-        Self::scope(if port.is_empty() || port == usual { name.to_owned() } else { format!("{name}:{port}") })
+    /// The host, by the name that all hosts have for it.
+    pub(crate) fn of_authority(authority: &str, scheme: &str) -> Option<Self> {
+        host::scope_of(&[scheme, "://", authority].concat()).map(Self::scope)
     }
 }
 
@@ -102,10 +98,9 @@ impl TryFrom<&Uri> for Target {
     type Error = Error;
 
     fn try_from(uri: &Uri) -> Result<Self, Error> {
-        let no_host = || Error::NoHost { uri: uri.to_string() };
-        let authority =
-            uri.authority().filter(|authority| !authority.host().is_empty()).ok_or_else(no_host)?;
-        let target = Self::of_authority(authority.as_str(), uri.scheme_str().unwrap_or("http"));
+        let scheme = uri.scheme_str().unwrap_or("http");
+        let target = uri.authority().and_then(|authority| Self::of_authority(authority.as_str(), scheme));
+        let target = target.ok_or_else(|| Error::NoHost { uri: uri.to_string() })?;
         Ok(target.by(&Method::GET, uri.clone()))
     }
 }

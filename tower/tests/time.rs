@@ -226,26 +226,6 @@ fn a_throttle_outlives_its_runtime() {
     assert_eq!((throttle.stats().waiting, throttle.stats().sent), (0, 6));
 }
 
-/// As the URL standard has it, and so as hosts in JavaScript name them.
-#[test]
-fn a_host_has_one_name_whatever_its_port_is_written_as() {
-    for (url, name) in [
-        ("https://A.example:443/", "a.example"),
-        ("http://a.example:080/", "a.example"),
-        ("wss://a.example:443/", "a.example"),
-        ("ws://a.example:80/", "a.example"),
-        ("https://a.example:/", "a.example"),
-        ("https://a.example:08080/", "a.example:8080"),
-        ("http://a.example:443/", "a.example:443"),
-        ("http://a.example:0/", "a.example:0"),
-        ("http://[::1]:80/", "[::1]"),
-        ("http://[::1]/", "[::1]"),
-    ] {
-        let target: Target = url.try_into().unwrap();
-        assert_eq!(target.scopes().next(), Some((name, 1.0)), "{url}");
-    }
-}
-
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }

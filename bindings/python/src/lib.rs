@@ -19,6 +19,7 @@ mod value;
 use autothrottle::{
     boundary::{self, flags::RETRY_AFTER_IS_MILLIS, nanos},
     headers::{Context, Hints},
+    host::Authority,
 };
 use pyo3::prelude::*;
 
@@ -33,7 +34,7 @@ use self::{
 mod _native {
     #[pymodule_export]
     use super::{
-        check_driver_options, engine::Engine, is_for_good, llm::LlmBody,
+        authority_of, check_driver_options, engine::Engine, host_name, is_for_good, llm::LlmBody,
         llm::llm_asked, llm::llm_refusal, nearest_name, parse_hints, parse_robots, robots_allow,
         robots_rules, shared::Shared,
     };
@@ -103,6 +104,18 @@ fn robots_rules(robots: Text, user_agent: Text) -> Vec<u8> {
 #[pyfunction]
 fn robots_allow(rules: &[u8], url: Text) -> bool {
     autothrottle::robots_allow(rules, &url.0)
+}
+
+/// Whom a URL asks: the host as it was typed, and the port where it is not the scheme's own.
+#[pyfunction]
+fn authority_of(url: Text) -> Option<(String, Option<u16>)> {
+    Authority::of(&url.0).map(|Authority { host, port }| (host, port))
+}
+
+/// What a host is called that has ASCII alone.
+#[pyfunction]
+fn host_name(host: Text) -> Option<String> {
+    autothrottle::host::name(&host.0)
 }
 
 /// Checks the options that only a driver reads.

@@ -305,6 +305,12 @@ def parse_hints(
 MOST_ROBOTS_BYTES: int
 """So much of a robots.txt counts (RFC 9309 §2.5)."""
 
+def authority_of(url: str) -> tuple[str, int | None] | None:
+    """Whom an absolute URL asks: the host as it was typed, and the port where it is not the scheme's own."""
+
+def host_name(host: str) -> str | None:
+    """What a host is called that has ASCII alone; ``None`` where no server has this name."""
+
 def robots_rules(robots: str, user_agent: str) -> bytes:
     """The rules of a robots.txt for ``user_agent``, for ``robots_allow``."""
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from ._native import authority_of, host_name
+
 Scopes: TypeAlias = str | Sequence[str] | Mapping[str, float]
 """One scope, several, or a mapping of scope to expected cost."""
 
@@ -20,7 +22,6 @@ _IN_NAME = re.compile(r"://(?:[^/?#]*@)?([^/?#]*)")
 _PATTERN = re.compile(r"(?=.*\*)[\w.*-]+")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?")
 _IPV6 = re.compile(r"[\da-f]*(?::[\da-f]*){2,7}", re.IGNORECASE)
-_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443, "ftp": 21}
 
 
 def host_of(url: object) -> str:
@@ -32,18 +33,17 @@ def host_of(url: object) -> str:
     plain = _PLAIN.match(text)
     if plain is not None:
         return plain[1]
+    asked = authority_of(text)
+    if asked is None:
+        raise ValueError(f"want a URL with a host, or scopes=…; got {text!r}")
+    host, port = asked
     try:
-        parts = urlsplit(text)
-        port = parts.port
+        name = host_name(host if host.isascii() else _ascii(host))
     except ValueError as error:
         raise ValueError(f"want a URL; got {text!r}: {error}") from None
-    host = parts.hostname
-    if not parts.scheme or not host:
+    if name is None:
         raise ValueError(f"want a URL with a host, or scopes=…; got {text!r}")
-    if not host.isascii():
-        host = _ascii(host)
-    name = f"[{host}]" if ":" in host else host
-    return name if port is None or port == _PORTS.get(parts.scheme) else f"{name}:{port}"
+    return name if port is None else f"{name}:{port}"
 
 
 def _ascii(host: str) -> str:

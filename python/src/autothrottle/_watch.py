@@ -9,7 +9,7 @@
 * ``MissingStatus``: a throttle that sees no status of its servers: one warning, before they have to ban.
 * ``Tally``: how many requests a throttle sent, and throttles in a row that sent one each.
 * ``Budgets``: where answers name several budgets (GitHub's resources, Discord's buckets), the scheduler names
-  the routes of requests to the engine, which knows by them from which budget each one spends.
+  the routes of requests. By them the engine knows from which budget each one spends.
 * ``Following``: the group where processes share a limit. Its messages come from a thread of its own.
 * ``survive``: a process that forks. The child gets a copy of each throttle, and of the threads the one that
   forked. So forking waits for the lock of each throttle.
