@@ -158,8 +158,8 @@ else {
   })
 }
 
-// Until February 2026 a Worker's clock stood still while a timer was due, and timers were cut to milliseconds:
-// one of half a millisecond fired without end, and the Worker's requests were lost.
+// Until February 2026 a Worker's clock stood still while a timer was due, and timers were cut to whole
+// milliseconds: one of half a millisecond fired without end, and the Worker's requests were lost.
 test('the oldest workerd: all Workers are served, two at a time', {
   skip: skipUnless(existsSync(OLDEST), 'workerd-oldest is not installed'),
 }, async (t) => {
