@@ -439,3 +439,15 @@ describe('retry of run, wrap and map', () => {
     fourth.settle({ status: 200, cost: 2 })
   })
 })
+
+test('what says x-should-retry: false is not sent again', async () => {
+  const no = { 'retry-after': '1', 'x-should-retry': 'false' }
+  const { clock, throttle, when } = make({ '/no': [no], '/yes': [{ 'retry-after': '1' }] })
+  const both = Promise.all(['/no', '/yes'].map((path) => throttle.fetch(`https://a.example${path}`)))
+  await clock.advance(10_000)
+  assert.deepEqual(
+    (await both).map(({ status }) => status),
+    [429, 200],
+  )
+  assert.deepEqual([when('/no').length, when('/yes').length], [1, 2])
+})

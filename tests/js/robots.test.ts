@@ -176,10 +176,15 @@ test('a robots.txt that leads to no host is one without rules', async () => {
 
 test('the longest delay to believe is a minute, or what you say', async () => {
   const greedy = () => new Response('User-agent: *\nCrawl-delay: 86400')
-  const { clock, throttle } = make({ 'a.example': greedy })
+  const { clock, throttle, warnings } = make({ 'a.example': greedy })
   const page = throttle.fetch('https://a.example/')
   await clock.advance(60_000)
   await page
+  const cut = 'robots.txt of a.example asks for 86400000 ms between requests; robots.maxDelay makes it 60000'
+  assert.deepEqual(
+    warnings.map(({ code, message }) => [code, message]),
+    [['wait-capped', cut]],
+  )
   assert.equal(throttle.scope('a.example').stats.delayMs, 60_000)
   const own = make({ 'a.example': greedy }, { robots: { userAgent: 'foobot', maxDelay: 5000 } })
   const other = own.throttle.fetch('https://a.example/')
