@@ -10,7 +10,7 @@
 //! A name with letters beyond ASCII is for another reader. It needs tables of 100 kB, and each host brings
 //! one.
 
-use std::net::Ipv6Addr;
+use std::{fmt::Write, net::Ipv6Addr};
 
 /// Whom a URL asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,15 +100,12 @@ fn decoded(host: &str) -> String {
     let mut rest = host.as_bytes();
     while let [first, after @ ..] = rest {
         let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
+            bytes.push((high * 16 + low) as u8);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
@@ -117,7 +114,7 @@ fn decoded(host: &str) -> String {
 fn ipv4(name: &str) -> Option<String> {
     let parts: Vec<u64> = name.split('.').map(number).collect::<Option<_>>()?;
     let (last, first) = parts.split_last()?;
-    let room = 8 * u32::try_from(4usize.checked_sub(first.len())?).ok()?;
+    let room = 8 * (4 - u32::try_from(first.len()).ok().filter(|&len| len < 4)?);
     if first.iter().any(|&part| part > 255) || *last >= 1 << room {
         return None;
     }
@@ -161,7 +158,7 @@ fn ipv6(address: &str) -> Option<String> {
             if place > 0 && place != longest.end {
                 text.push(':');
             }
-            text.push_str(&format!("{part:x}"));
+            let _ = write!(text, "{part:x}");
         }
     }
     text.push(']');
