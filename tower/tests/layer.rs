@@ -122,6 +122,23 @@ async fn how_often_and_which_methods_are_options() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_says_that_it_is_final_is_not_sent_again() {
+    let throttle = Throttle::new(json!({ "delay": 0, "retry": { "limit": 3 } })).unwrap();
+    for (says, wanted) in [("false", 1), ("true", 4)] {
+        let sent = Arc::new(Mutex::new(0));
+        let inner = sent.clone();
+        let service = service_fn(move |_: Request<()>| {
+            *inner.lock().unwrap() += 1;
+            let answer = Response::builder().status(429).header("x-should-retry", says).body(()).unwrap();
+            async { Ok::<_, Infallible>(answer) }
+        });
+        let client = ServiceBuilder::new().retry(Retry::new(&throttle)).layer(throttle.clone()).service(service);
+        assert_eq!(client.oneshot(get("https://a.example/")).await.unwrap().status(), 429);
+        assert_eq!(*sent.lock().unwrap(), wanted, "x-should-retry: {says}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_timeout_below_is_heard_and_gives_its_slot_back() {
     let throttle = Throttle::new(json!({ "delay": 0, "backoff": { "jitter": 0 } })).unwrap();
     let service = service_fn(|_: Request<()>| async {
