@@ -132,7 +132,8 @@ async fn what_says_that_it_is_final_is_not_sent_again() {
             let answer = Response::builder().status(429).header("x-should-retry", says).body(()).unwrap();
             async { Ok::<_, Infallible>(answer) }
         });
-        let client = ServiceBuilder::new().retry(Retry::new(&throttle)).layer(throttle.clone()).service(service);
+        let client =
+            ServiceBuilder::new().retry(Retry::new(&throttle)).layer(throttle.clone()).service(service);
         assert_eq!(client.oneshot(get("https://a.example/")).await.unwrap().status(), 429);
         assert_eq!(*sent.lock().unwrap(), wanted, "x-should-retry: {says}");
     }
