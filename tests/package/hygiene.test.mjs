@@ -86,8 +86,8 @@ test('it is small to install: files, bytes as they lie there, bytes on the way',
   )
   t.diagnostic(`${files.length} files, ${unpackedSize} bytes, ${size} packed`)
   assert.ok(files.length <= 160, `${files.length} files`)
-  assert.ok(unpackedSize <= 2_600_000, `${unpackedSize} bytes`)
-  assert.ok(size <= 1_222_000, `${size} bytes packed`)
+  assert.ok(unpackedSize <= 2_620_000, `${unpackedSize} bytes`)
+  assert.ok(size <= 1_229_000, `${size} bytes packed`)
   const hashes = files
     .filter(({ size }) => size > 200)
     .map(({ path }) => [
