@@ -79,4 +79,4 @@ export async function sizeOverMain(entry, dist) {
 export const SLIM_MODULE_BUDGET = 104_600
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
-export const COMPONENT_BUDGET = 147_500
+export const COMPONENT_BUDGET = 148_700
