@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from autothrottle import ThreadThrottle, Throttle
 from autothrottle.testing import FakeClock
 
 URL = "https://example.com/"
+VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors"
+
+
+def vectors(name: str) -> list[dict[str, Any]]:
+    """Cases that all hosts play: one a line of ``tests/vectors/NAME.jsonl``."""
+    lines = (VECTORS / f"{name}.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines if line]
 
 
 @dataclass

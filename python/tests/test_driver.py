@@ -1,12 +1,10 @@
 """Plays ``tests/vectors/driver.jsonl``, with tasks and with threads: nested calls, and how a call ends.
-JavaScript plays the same cases (``tests/js/driver.test.ts``).
+JavaScript plays the same cases (``tests/js/driver.test.ts``), Scrapy and tower what they have of them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +12,10 @@ import pytest
 
 from autothrottle import ThreadThrottle, Throttle
 from autothrottle.testing import FakeClock
-from helpers import Response, warned
+from helpers import Response, vectors, warned
 
 PAGE = "https://a.example/"
-VECTORS = Path(__file__).parents[2] / "tests" / "vectors" / "driver.jsonl"
-CASES = [json.loads(line) for line in VECTORS.read_text().splitlines() if line]
+CASES = vectors("driver")
 ERRORS = {"ThrottleTimeoutError": "TimeoutError"}
 TIMES = ("delay", "wait")
 

@@ -5,8 +5,6 @@ leaves. JavaScript and Rust play the same cases (``tests/js/routes.test.ts``, ``
 from __future__ import annotations
 
 import asyncio
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +12,9 @@ import pytest
 
 from autothrottle import Throttle
 from autothrottle.testing import FakeClock
-from helpers import Response
+from helpers import Response, vectors
 
-VECTORS = Path(__file__).parents[2] / "tests" / "vectors" / "routes.jsonl"
-CASES = [json.loads(line) for line in VECTORS.read_text().splitlines() if line]
+CASES = vectors("routes")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

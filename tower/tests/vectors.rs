@@ -1,5 +1,5 @@
-//! Plays what all hosts play: `tests/vectors/driver.jsonl`, how a call ends, as far as tower has what a case
-//! needs; and `tests/vectors/hosts.json`, what a server is called.
+//! Plays what all hosts play: `tests/vectors/driver.jsonl` and `endings.jsonl`, how a call and a request end,
+//! as far as tower has what a case needs; and `tests/vectors/hosts.json`, what a server is called.
 
 use std::sync::{
     Arc,
@@ -9,9 +9,11 @@ use std::sync::{
 use autothrottle_tower::{BoxError, Error, Outcome, Retry, Target, Throttle};
 use http::{Request, Response, Uri};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 
 const PAGE: &str = "https://a.example/";
+const SAY: &str = "say of a new case why it has no meaning here, or play it";
 
 /// Why a case has no meaning here.
 fn why_not(case: &Value) -> Option<&'static str> {
@@ -36,17 +38,30 @@ fn why_not(case: &Value) -> Option<&'static str> {
         .then_some("a policy of tower's retry layer gives the answer back")
 }
 
+/// Why a case of endings has no meaning here.
+fn why_no_ending(case: &Value) -> Option<&'static str> {
+    if case["body"] == "stream" {
+        return Some("what is sent again is `Clone`: a stream is none, which the compiler says");
+    }
+    if case.get("when").is_some() {
+        return Some("tower asks no function of the caller's");
+    }
+    (case["error"] == "RetryAfterTooLongError")
+        .then_some("a policy of tower's retry layer gives the answer back")
+}
+
 /// An answer of a case.
-fn answer(told: &Value) -> Response<()> {
-    let mut answer = Response::builder().status(told["status"].as_u64().unwrap() as u16);
+fn answer(told: &Value) -> Result<Response<()>, BoxError> {
+    let Some(status) = told["status"].as_u64() else { return Err("the connection failed".into()) };
+    let mut answer = Response::builder().status(status as u16);
     for (name, value) in told["headers"].as_object().into_iter().flatten() {
         answer = answer.header(name, value.as_str().unwrap());
     }
-    answer.body(()).unwrap()
+    Ok(answer.body(()).unwrap())
 }
 
-async fn play(case: &Value) {
-    let name = &case["name"];
+/// Options of a case, and those of its call.
+fn options_of(case: &Value) -> Value {
     let mut options = json!({ "jitter": false, "delay": 0 });
     let retry = match &case["run"]["retry"] {
         Value::Object(_) => json!({ "retry": case["run"]["retry"] }),
@@ -55,43 +70,73 @@ async fn play(case: &Value) {
     for (key, value) in [&case["options"], &retry].into_iter().flat_map(|of| of.as_object().unwrap()) {
         options[key] = value.clone();
     }
-    let throttle = Throttle::new(&options).unwrap();
-    let calls = Arc::new(AtomicUsize::new(0));
+    options
+}
+
+/// Sends a request of a case through a retry layer and the throttle, and checks what became of it.
+async fn check(throttle: &Throttle, case: &Value, answers: Vec<Value>) {
+    let name = &case["name"];
+    let (calls, start) = (Arc::new(AtomicUsize::new(0)), Instant::now());
+    let log = calls.clone();
+    let server = service_fn(move |_: Request<()>| {
+        let call = log.fetch_add(1, Ordering::SeqCst);
+        let answer = answer(&answers[call.min(answers.len() - 1)]);
+        async { answer }
+    });
+    let client = ServiceBuilder::new().retry(Retry::new(throttle)).layer(throttle.clone()).service(server);
+    let method = case["method"].as_str().unwrap_or("GET");
+    let request = Request::builder().method(method).uri(PAGE).body(()).unwrap();
+    let answer = client.oneshot(request).await;
+    let status = answer.as_ref().ok().map(|answer| u64::from(answer.status().as_u16()));
+    assert_eq!(status, case["status"].as_u64(), "{name}");
+    assert_eq!(answer.is_err(), case["fails"] == true, "{name}");
+    assert_eq!(Some(calls.load(Ordering::SeqCst) as u64), case["calls"].as_u64(), "{name}");
+    if let Some(ends) = case["ends"].as_u64() {
+        assert_eq!(start.elapsed().as_millis(), u128::from(ends), "{name}");
+    }
+}
+
+async fn play(case: &Value) {
+    let name = &case["name"];
+    let throttle = Throttle::new(&options_of(case)).unwrap();
     let steps = case["does"].as_array().unwrap();
     if let Some(cost) = steps[0][0]["settle"]["cost"].as_f64() {
         let permit = throttle.acquire(PAGE).await.unwrap();
         let mut charge = permit.settle(&Outcome::Response { status: 200, headers: None });
         assert_eq!(charge.adjust("a.example", cost), Err(Error::NotANumber), "{name}");
     } else {
-        let (log, steps) = (calls.clone(), steps.clone());
-        let server = service_fn(move |_: Request<()>| {
-            let call = log.fetch_add(1, Ordering::SeqCst);
-            let step = &steps[call.min(steps.len() - 1)][0];
-            let answer = answer(&step["gives"]);
-            async { Ok::<_, BoxError>(answer) }
-        });
-        let client =
-            ServiceBuilder::new().retry(Retry::new(&throttle)).layer(throttle.clone()).service(server);
-        let answer = client.oneshot(Request::get(PAGE).body(()).unwrap()).await.unwrap();
-        assert_eq!(Some(u64::from(answer.status().as_u16())), case["status"].as_u64(), "{name}");
-        assert_eq!(Some(calls.load(Ordering::SeqCst) as u64), case["calls"].as_u64(), "{name}");
+        let answers = steps.iter().map(|step| step[0]["gives"].clone()).collect();
+        check(&throttle, case, answers).await;
     }
     assert_eq!(u64::from(throttle.stats().in_flight), case["inFlight"].as_u64().unwrap_or(0), "{name}");
 }
 
+/// The cases that have a meaning here, and how many have none.
+fn cases(lines: &str, why_not: impl Fn(&Value) -> Option<&'static str>) -> (Vec<Value>, usize) {
+    let all: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = all.len();
+    let played: Vec<Value> = all.into_iter().filter(|case| why_not(case).is_none()).collect();
+    let left_out = count - played.len();
+    (played, left_out)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_ends_as_in_every_host() {
-    let (mut played, mut left_out) = (0, 0);
-    for line in include_str!("../../tests/vectors/driver.jsonl").lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
-        if why_not(&case).is_some() {
-            left_out += 1;
-        } else {
-            played += 1;
-            play(&case).await;
-        }
+    let (played, left_out) = cases(include_str!("../../tests/vectors/driver.jsonl"), why_not);
+    assert_eq!((played.len(), left_out), (6, 22), "{SAY}");
+    for case in &played {
+        play(case).await;
     }
-    assert_eq!((played, left_out), (6, 22), "say of a new case why it has no meaning here, or play it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_ends_as_in_every_host() {
+    let (played, left_out) = cases(include_str!("../../tests/vectors/endings.jsonl"), why_no_ending);
+    assert_eq!((played.len(), left_out), (23, 6), "{SAY}");
+    for case in &played {
+        let throttle = Throttle::new(&options_of(case)).unwrap();
+        check(&throttle, case, case["answers"].as_array().unwrap().clone()).await;
+    }
 }
 
 /// `http` refuses what is no URI; what it takes has the one name.

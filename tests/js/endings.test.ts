@@ -1,0 +1,76 @@
+/**
+ * Plays `tests/vectors/endings.jsonl`: a request that is sent, what its server answers, what becomes of it.
+ * Python plays the same cases with httpx (`python/tests/test_endings.py`) and in Scrapy
+ * (`python/tests/with_scrapy/test_vectors.py`), tower with its retry layer (`tower/tests/vectors.rs`).
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { createThrottle, type RetryOptions, type ThrottleOptions } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+type Answer = { status: number; headers?: Record<string, string> } | { fails: 'connection' | 'timeout' }
+
+interface Case {
+  name: string
+  options: ThrottleOptions & { retry?: RetryOptions }
+  method?: string
+  /** A text that can be sent again, or a stream. */
+  body?: 'text' | 'stream'
+  /** `retry.when` calls these statuses bad. */
+  when?: number[]
+  /** What the server answers, one after the other; the last holds for all further ones. */
+  answers: Answer[]
+  calls: number
+  status?: number
+  error?: string
+  /** The client's own error is the caller's. */
+  fails?: boolean
+  /** When the answer came, in milliseconds. */
+  ends?: number
+}
+
+const PAGE = 'https://a.example/'
+const CODES = { connection: 'ECONNRESET', timeout: 'ETIMEDOUT' }
+const cases: Case[] = readFileSync(new URL('../vectors/endings.jsonl', import.meta.url), 'utf8')
+  .split('\n')
+  .filter(Boolean)
+  .map((line) => JSON.parse(line))
+
+const stream = () =>
+  new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode('body'))
+      controller.close()
+    },
+  })
+
+for (const { name, options, method = 'GET', body, when, answers, ...expected } of cases)
+  test(name, async () => {
+    const clock = new FakeClock()
+    let calls = 0
+    const fetch = async () => {
+      const answer = answers[Math.min(calls++, answers.length - 1)]!
+      if ('fails' in answer)
+        throw Object.assign(new TypeError('fetch failed'), { cause: { code: CODES[answer.fails] } })
+      return new Response('', { status: answer.status, headers: answer.headers ?? {} })
+    }
+    const { retry } = options
+    const asks = when && { when: ({ status }: Response) => when.includes(status) }
+    const throttle = createThrottle({
+      ...{ clock, fetch, jitter: false, delay: 0 },
+      ...options,
+      ...(retry ? { retry: { ...retry, ...asks } } : {}),
+    } as ThrottleOptions)
+    const sends = body === 'stream' ? { body: stream(), duplex: 'half' } : body ? { body: 'text' } : {}
+    let told: Record<string, unknown> = {}
+    void throttle.fetch(PAGE, { method, ...sends } as RequestInit).then(
+      ({ status }) => (told = { status, ends: clock.now() }),
+      ({ name, message }: Error) =>
+        (told = message === 'fetch failed' ? { fails: true, ends: clock.now() } : { error: name }),
+    )
+    await clock.advance(30_000)
+    assert.equal(throttle.stats().inFlight, 0)
+    const { ends = told.ends, ...others } = expected
+    assert.deepEqual({ ...told, calls }, { ...others, ...(ends === undefined ? {} : { ends }) })
+  })
