@@ -13,7 +13,7 @@ use crate::{
     group::SOON,
     machine::{Shared, State, Unheard},
     member::Kept,
-    routes::{note_split, split_of},
+    split::split_of,
     status::differences,
     stored,
 };
@@ -294,7 +294,7 @@ impl Shared {
                 Value::Text(path) if key == "path" => !self.way.found.add(path.clone(), ()) || !decides,
                 _ => false,
             });
-            if is_known || split.is_some_and(|scope| !note_split(&mut self.way.split, scope)) {
+            if is_known || split.is_some_and(|scope| !self.way.split.add(scope)) {
                 continue;
             }
             for (key, value) in &mut entries {

@@ -19,6 +19,7 @@ use crate::{
     offline,
     peer::{Held, Peer},
     reservation::{Reservations, Settings},
+    split::Split,
     stored::Changes,
     vec_map::VecMap,
 };
@@ -100,7 +101,7 @@ pub struct Leader {
     /// What that one granted since then, as far as it is known, by scope: units.
     pub adopted: VecMap<String, f64>,
     /// Scopes whose servers name several budgets.
-    pub split: VecMap<String>,
+    pub split: Split,
     /// Since when what left of strict quotas is known: before, no process could read what a leader knew.
     pub unknown: Option<Instant>,
     /// Alone: from when it sends to a scope.
@@ -175,7 +176,7 @@ impl Leader {
             wake: None,
             before: 0,
             adopted: VecMap::default(),
-            split: VecMap::default(),
+            split: Split::default(),
             unknown: unknown.then_some(now),
             phases: VecMap::default(),
         };

@@ -67,6 +67,7 @@ mod peer;
 mod reservation;
 mod routes;
 mod sends;
+mod split;
 mod status;
 pub mod store;
 mod stored;

@@ -15,6 +15,7 @@ use crate::{
     leader::Leader,
     member::Member,
     parts::Parts,
+    split::Split,
     vec_map::VecMap,
 };
 
@@ -138,7 +139,7 @@ pub(crate) struct Way {
     pub parts: Parts,
     pub warned_at: [Option<Instant>; 5],
     /// Scopes whose servers name several budgets.
-    pub split: VecMap<String>,
+    pub split: Split,
     /// Settings of which a process has said that they have no effect, or what they bound.
     pub found: VecMap<String>,
     /// The options that a notice was about.
@@ -197,7 +198,7 @@ impl Shared {
                 cut: 0,
                 parts: Parts::default(),
                 warned_at: [None; 5],
-                split: VecMap::default(),
+                split: Split::default(),
                 found: VecMap::default(),
                 told_options: 0,
                 counted_options: hash(&bytes),

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use autothrottle::{Instant, Notice, Several, Value, boundary::Outcome};
+use autothrottle::{Instant, Value, boundary::Outcome};
 
 use crate::{
     api::{MemberId, Ticket},
@@ -15,11 +15,8 @@ use crate::{
     frame::{Act, Request, Said, Told},
     leader::Leader,
     member::Member,
-    vec_map::VecMap,
+    split::{Split, split_by},
 };
-
-/// Scopes of which it is remembered that they have several budgets, at most.
-const MOST: usize = 1000;
 
 impl Told {
     /// With these numbers, whose records name the leader's scopes.
@@ -34,21 +31,21 @@ impl Told {
 
 impl Member {
     /// Whether the route of a request is to be named: see [`crate::Shared::wants_route`].
-    pub fn wants_route(&self, id: Ticket, has_fields: bool, split: &VecMap<String>) -> bool {
+    pub fn wants_route(&self, id: Ticket, has_fields: bool, split: &Split) -> bool {
         self.requests.get(&id).is_some_and(|pending| match &pending.what.names[..] {
             [name] if pending.what.route.is_none() => {
                 let may_be_first = has_fields && pending.route.is_none() && self.is_flying(id);
-                may_be_first || split.contains_key(name)
+                may_be_first || split.has(name)
             }
             _ => false,
         })
     }
 
     /// The route of one that waits or is in flight. `split`: scopes of which each request's is to be known.
-    pub fn route(&mut self, now: Instant, id: Ticket, route: String, split: &VecMap<String>) {
+    pub fn route(&mut self, now: Instant, id: Ticket, route: String, split: &Split) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let [name] = &pending.what.names[..] else { return };
-        let is_split = split.contains_key(name);
+        let is_split = split.has(name);
         if pending.what.route.is_none() {
             pending.route = Some(route);
         }
@@ -67,10 +64,10 @@ impl Member {
     }
 
     /// Whether the scope of one whose route was named has several budgets; `None` where it was not.
-    pub fn routed(&self, id: Ticket, split: &VecMap<String>) -> Option<bool> {
+    pub fn routed(&self, id: Ticket, split: &Split) -> Option<bool> {
         let pending = self.requests.get(&id)?;
         let is_named = pending.route.is_some() || pending.what.route.is_some();
-        is_named.then(|| pending.what.names.first().is_some_and(|name| split.contains_key(name)))
+        is_named.then(|| pending.what.names.first().is_some_and(|name| split.has(name)))
     }
 }
 
@@ -94,13 +91,14 @@ impl Leader {
 
     /// Members that are new hear which servers name several budgets.
     pub(crate) fn tell_split(&mut self, now: Instant) {
-        if self.split.is_empty() {
-            return;
-        }
         let notice = |scope: &String| {
             Value::object(vec![("kind", "budgets".into()), ("scope", scope.as_str().into())])
         };
-        let notices = Plain(Value::List(self.split.keys().map(notice).collect()));
+        let notices: Vec<_> = self.split.scopes().map(notice).collect();
+        if notices.is_empty() {
+            return;
+        }
+        let notices = Plain(Value::List(notices));
         let now = Number(self.now(now));
         self.tells.push(Said::Tell { now, notices, of: None, latency: Number(f64::NAN) });
     }
@@ -108,29 +106,7 @@ impl Leader {
     /// What notices say of budgets is for members that come later, too.
     pub(crate) fn note_split(&mut self, notices: &Value) {
         for scope in split_by(notices) {
-            note_split(&mut self.split, scope);
+            self.split.add(scope);
         }
     }
-}
-
-/// One more scope with several budgets. Whether it is new.
-pub fn note_split(split: &mut VecMap<String>, scope: String) -> bool {
-    if split.len() >= MOST {
-        *split = VecMap::default();
-    }
-    split.add(scope, ())
-}
-
-/// The scope of which a notice says that its server names several budgets.
-pub fn split_of(notice: &Value) -> Option<String> {
-    match Notice::read(notice) {
-        Some(Notice::Budgets(Several { scope })) => Some(scope),
-        _ => None,
-    }
-}
-
-/// The same of many notices.
-fn split_by(notices: &Value) -> impl Iterator<Item = String> {
-    let notices = if let Value::List(notices) = notices { notices.as_slice() } else { &[] };
-    notices.iter().filter_map(split_of)
 }

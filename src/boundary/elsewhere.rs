@@ -83,7 +83,7 @@ impl Boundary {
     /// A record of a scope begins with its handle here.
     pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
         let heard = outcome.heard().unwrap_or_default();
-        let verdict = self.verdict(outcome, Some(&heard));
+        let verdict = outcome.verdict_by(&self.engine.config().retry, Some(&heard));
         let Heard { hint, asked, .. } = heard;
         let (settled, delay) = match verdict {
             Verdict::Over => (Settled::Over, f64::NAN),

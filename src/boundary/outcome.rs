@@ -11,7 +11,7 @@ use crate::{
     engine::News,
     headers::Context,
     policy::{
-        retry::{AFTER_FAILURE, Verdict},
+        retry::{self, AFTER_FAILURE, Verdict},
         server::QuotaReport,
     },
     record::words,
@@ -265,6 +265,33 @@ impl<'a> Outcome<'a> {
         feedback
     }
 
+    /// Whether, and not before when, the request is sent again by these settings.
+    pub fn verdict(&self, retry: &retry::Config) -> Verdict {
+        self.verdict_by(retry, self.heard().as_ref())
+    }
+
+    /// The same with what was read already.
+    pub(super) fn verdict_by(&self, retry: &retry::Config, heard: Option<&Heard>) -> Verdict {
+        if !self.retry_delay_ms.is_nan() {
+            return Verdict::Again(Span::from_millis(self.retry_delay_ms));
+        }
+        let is_final = heard.is_some_and(|heard| heard.is_final);
+        if is_final || !self.has(flags::MAY_RETRY) {
+            return Verdict::Over;
+        }
+        let answer = Feedback::from_numbers(self.answer, f64::NAN, true, f64::NAN, f64::NAN).answer;
+        let is_limit = heard.is_some_and(|heard| heard.hint.is_limit);
+        let asked = heard.and_then(|heard| heard.asked);
+        match answer {
+            Answer::Response { .. } if (is_limit || self.is_called_bad()) && retry.repeats(429) => {
+                retry.after_response(429, asked)
+            }
+            Answer::Response { status } => retry.after_response(status, asked),
+            Answer::Failed(_) => AFTER_FAILURE,
+            Answer::Ignored => Verdict::Over,
+        }
+    }
+
     /// What it means for one scope, where that is another thing.
     fn record(&self, scope: f64) -> Option<&[f64; STRIDE]> {
         self.scopes.as_chunks().0.iter().find(|record| record[0] == scope)
@@ -339,7 +366,7 @@ impl Boundary {
         let Some(ticket) = Ticket::from_number(ticket) else { return Settled::Unknown };
         let heard = outcome.heard();
         let asked = heard.as_ref().and_then(|heard| heard.asked);
-        let mut verdict = self.verdict(outcome, heard.as_ref());
+        let mut verdict = outcome.verdict_by(&self.engine.config().retry, heard.as_ref());
         if verdict == AFTER_FAILURE && self.engine.is_down(ticket) {
             verdict = Verdict::Over;
         }
@@ -380,28 +407,6 @@ impl Boundary {
     /// After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not.
     pub fn asked_ms(&self) -> f64 {
         self.asked_ms
-    }
-
-    /// Whether, and not before when, the request is sent again.
-    pub(super) fn verdict(&self, outcome: &Outcome, heard: Option<&Heard>) -> Verdict {
-        if !outcome.retry_delay_ms.is_nan() {
-            return Verdict::Again(Span::from_millis(outcome.retry_delay_ms));
-        }
-        let is_final = heard.is_some_and(|heard| heard.is_final);
-        if is_final || !outcome.has(flags::MAY_RETRY) {
-            return Verdict::Over;
-        }
-        let answer = Feedback::from_numbers(outcome.answer, f64::NAN, true, f64::NAN, f64::NAN).answer;
-        let retry = &self.engine.config().retry;
-        let is_limit = heard.is_some_and(|heard| heard.hint.is_limit);
-        match answer {
-            Answer::Response { .. } if (is_limit || outcome.is_called_bad()) && retry.repeats(429) => {
-                retry.after_response(429, heard.and_then(|heard| heard.asked))
-            }
-            Answer::Response { status } => retry.after_response(status, heard.and_then(|heard| heard.asked)),
-            Answer::Failed(_) => AFTER_FAILURE,
-            Answer::Ignored => Verdict::Over,
-        }
     }
 }
 

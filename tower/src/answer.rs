@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use autothrottle::{Failure, Hints, headers::Context};
+use autothrottle::Failure;
 use http::HeaderMap;
 
 /// What came back, as far as a throttle hears it.
@@ -67,13 +67,6 @@ pub(crate) fn failure_of(error: &(dyn StdError + 'static)) -> Failure {
         cause = each.source();
     }
     Failure::Connection
-}
-
-/// What the header fields of a response ask for.
-pub(crate) fn hints_of(status: u16, headers: &HeaderMap) -> Hints {
-    let wall_ms = wall_ms().map(|ms| ms as i64);
-    let fields = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    Hints::read(fields, Context { status, wall_ms, ..Context::default() })
 }
 
 /// Milliseconds since 1970, if this machine knows them.

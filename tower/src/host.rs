@@ -2,8 +2,9 @@
 
 use autothrottle::{
     Boundary, Config, ConfigError, Failure, Instant, Notice, ScopeStats, Span, Stats, Ticket, Value,
-    boundary::{self, WAIT, push_field},
+    boundary::{self, WAIT, flags, push_field},
     headers::matters,
+    policy::retry::Verdict,
 };
 
 #[cfg(feature = "_shared")]
@@ -111,16 +112,19 @@ impl Host {
         latency_ms: f64,
         target: &Target,
     ) {
-        let (answer, lines) = told(outcome);
-        self.route(now, ticket, target, !lines.is_empty());
-        let wall_ms = if lines.is_empty() { f64::NAN } else { wall_ms().unwrap_or(f64::NAN) };
-        let ended = boundary::Outcome::new(answer, latency_ms, f64::NAN, 0);
-        let ended = boundary::Outcome { lines: &lines, wall_ms, ..ended };
+        let told = Told::new(outcome);
+        self.route(now, ticket, target, !told.lines.is_empty());
+        let ended = boundary::Outcome { latency_ms, ..told.outcome(0) };
         match self {
             Self::Own(engine) => _ = engine.settle(now.millis(), ticket.to_number(), &ended),
             #[cfg(feature = "_shared")]
             Self::Group(group) => group.settle(now, ticket, &ended),
         }
+    }
+
+    /// Whether, and not before when, a request that may be sent again is.
+    pub fn verdict(&self, outcome: Outcome<'_>) -> Verdict {
+        Told::new(outcome).outcome(flags::MAY_RETRY).verdict(&self.config().retry)
     }
 
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
@@ -264,20 +268,36 @@ fn refused(engine: &Boundary, number: f64) -> Error {
     }
 }
 
-/// The number of an answer, and those of its header fields that may say something of limits.
-fn told(outcome: Outcome<'_>) -> (f64, String) {
-    let mut lines = String::new();
-    let answer = match outcome {
-        Outcome::Nothing => f64::NAN,
-        Outcome::Failed(Failure::Connection) => 0.0,
-        Outcome::Failed(Failure::Timeout) => 1.0,
-        Outcome::Response { status, headers } => {
-            let fields = headers.into_iter().flatten().filter(|(name, _)| matters(name.as_str()));
-            for (name, value) in fields.filter_map(|(name, value)| Some((name, value.to_str().ok()?))) {
-                push_field(&mut lines, name.as_str(), value);
+/// An answer in the engine's form.
+struct Told {
+    /// Its number.
+    answer: f64,
+    /// Those of its header fields that may say something of limits.
+    lines: String,
+    wall_ms: f64,
+}
+
+impl Told {
+    fn new(outcome: Outcome<'_>) -> Self {
+        let mut lines = String::new();
+        let answer = match outcome {
+            Outcome::Nothing => f64::NAN,
+            Outcome::Failed(Failure::Connection) => 0.0,
+            Outcome::Failed(Failure::Timeout) => 1.0,
+            Outcome::Response { status, headers } => {
+                let fields = headers.into_iter().flatten().filter(|(name, _)| matters(name.as_str()));
+                for (name, value) in fields.filter_map(|(name, value)| Some((name, value.to_str().ok()?))) {
+                    push_field(&mut lines, name.as_str(), value);
+                }
+                f64::from(status)
             }
-            f64::from(status)
-        }
-    };
-    (answer, lines)
+        };
+        let wall_ms = if lines.is_empty() { f64::NAN } else { wall_ms().unwrap_or(f64::NAN) };
+        Self { answer, lines, wall_ms }
+    }
+
+    fn outcome(&self, flags: u32) -> boundary::Outcome<'_> {
+        let bare = boundary::Outcome::new(self.answer, f64::NAN, f64::NAN, flags);
+        boundary::Outcome { lines: &self.lines, wall_ms: self.wall_ms, ..bare }
+    }
 }

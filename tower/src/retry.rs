@@ -6,7 +6,7 @@ use autothrottle::policy::retry::Verdict;
 use http::{Request, Response};
 use tower::retry::Policy;
 
-use crate::{BoxError, Throttle, answer::hints_of};
+use crate::{Answer, BoxError, Outcome, Throttle, answer::failure_of};
 
 /// A [`Policy`] for tower's `RetryLayer`, above the throttle: an attempt waits for its permit like any request.
 ///
@@ -42,24 +42,13 @@ impl Retry {
 
     /// How long to wait before the request is sent again; `None` if it is over.
     fn wait<R>(&self, answer: &Result<Response<R>, BoxError>) -> Option<Duration> {
-        let response = match answer {
+        let outcome = match answer {
             // What the throttle refused is refused again.
-            Err(error) => return (!error.is::<crate::Error>()).then_some(Duration::ZERO),
-            Ok(response) => response,
+            Err(error) if error.is::<crate::Error>() => return None,
+            Err(error) => Outcome::Failed(failure_of(&**error)),
+            Ok(response) => response.outcome(),
         };
-        let status = response.status().as_u16();
-        let hints = hints_of(status, response.headers());
-        if hints.is_final {
-            return None;
-        }
-        let asked = hints.delay_ms.map(|ms| (autothrottle::Span::from_millis(ms as f64), hints.is_whole));
-        let verdict = self.throttle.with(|host, _| {
-            let retry = &host.config().retry;
-            // A 403 that refuses the pace counts as a 429.
-            let is_limit = hints.is_limit && retry.repeats(429);
-            retry.after_response(if is_limit { 429 } else { status }, asked)
-        });
-        match verdict {
+        match self.throttle.with(|host, _| host.verdict(outcome)) {
             Verdict::Again(span) => Some(Duration::from_micros(span.micros())),
             Verdict::Over | Verdict::TooLong => None,
         }

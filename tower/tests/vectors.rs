@@ -98,7 +98,7 @@ async fn check(throttle: &Throttle, case: &Value, answers: Vec<Value>) {
 
 async fn play(case: &Value) {
     let name = &case["name"];
-    let throttle = Throttle::new(&options_of(case)).unwrap();
+    let throttle = Throttle::new(options_of(case)).unwrap();
     let steps = case["does"].as_array().unwrap();
     if let Some(cost) = steps[0][0]["settle"]["cost"].as_f64() {
         let permit = throttle.acquire(PAGE).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_request_ends_as_in_every_host() {
     let (played, left_out) = cases(include_str!("../../tests/vectors/endings.jsonl"), why_no_ending);
     assert_eq!((played.len(), left_out), (23, 6), "{SAY}");
     for case in &played {
-        let throttle = Throttle::new(&options_of(case)).unwrap();
+        let throttle = Throttle::new(options_of(case)).unwrap();
         check(&throttle, case, case["answers"].as_array().unwrap().clone()).await;
     }
 }
