@@ -229,7 +229,8 @@ export class Runner {
 
   #warn(): void {
     const what = 'retry has no effect on functions of run, map or wrap'
-    this.#scheduler.warnings.once('no-effect', `${what}: { retry: true } of their own calls them again`)
+    const how = '{ retry: true } of their own calls them again'
+    this.#scheduler.warnings.once('no-effect', `${what}: ${how}`, undefined, 'retry')
   }
 
   #call<T>(permit: Permit, work: Work<T>): T | PromiseLike<T> {

@@ -187,9 +187,11 @@ export class Fetcher {
       return this.#attempts(permit, hop, call, end)
     }
     const wait = this.#waitOf(call, hop)
-    const admitted = this.#isPlain
-      ? this.#scheduler.request(this.#plainScopes(hop, call), hop.input, wait)
-      : this.#scheduler.later(this.#admitted(hop, call), hop.input, wait)
+    const scopes = this.#admitted(hop, call)
+    const admitted =
+      scopes instanceof Promise
+        ? this.#scheduler.later(scopes, hop.input, wait)
+        : this.#scheduler.request(scopes, hop.input, wait)
     if (!(admitted instanceof Promise)) return this.#attempts(admitted, hop, call, end)
     return admitted.then((permit) => {
       this.#scheduler.driver.begun(permit)
@@ -313,35 +315,26 @@ export class Fetcher {
     return { permit: verdict }
   }
 
-  #plainScopes({ input }: Hop, { options: { scopes } }: Call): Scopes {
-    return scopes === undefined ? hostOf(input) : this.#withHost(scopes, input)
-  }
-
-  /** The scopes of a hop, if robots.txt allows it. */
-  #admitted({ input, init }: Hop, { options }: Call): Promise<Scopes> {
-    const { scopes: own } = options
-    const scopes = () =>
-      Promise.resolve(own === undefined ? this.scopesOf(input, init) : this.#withHost(own, input))
+  /** The scopes of a hop, if robots.txt allows it. A promise only where something is to be asked. */
+  #admitted({ input, init }: Hop, { options }: Call): Scopes | Promise<Scopes> {
+    const scopes = () => this.scopesOf(input, init, options.scopes)
     return this.#robots && options !== FOR_ROBOTS ? this.#robots.admit(urlOf(input)).then(scopes) : scopes()
   }
 
-  /** These scopes, and the host of the URL where its robots.txt names a pace. */
-  #withHost(scopes: Scopes, input: Hop['input']): Scopes {
+  /**
+   * The scopes of a request: `own`, else by `getScopes`, else its host. Beside others its host is one where
+   * its robots.txt names a pace.
+   */
+  scopesOf(input: string | URL | Request, init?: RequestInit, own?: Scopes): Scopes | Promise<Scopes> {
+    const { getScopes } = this.#settings
+    if (own === undefined && getScopes === undefined) return hostOf(input)
+    const scopes = own ?? askScopes(getScopes!, input, init)
     const { robotsHosts } = this.#scheduler
     if (robotsHosts.size === 0 || isHostless(input)) return scopes
     const host = hostOf(input)
-    return robotsHosts.has(host) && !namedScopes(scopes).names.includes(host)
-      ? addScope(scopes, host)
-      : scopes
-  }
-
-  /** The scopes of a request, by `getScopes` where there is one; without it there is no wait. */
-  scopesOf(input: string | URL | Request, init?: RequestInit): Scopes | Promise<Scopes> {
-    const { getScopes } = this.#settings
-    if (getScopes === undefined) return hostOf(input)
-    const asked = askScopes(getScopes, input, init)
-    const { size } = this.#scheduler.robotsHosts
-    return size === 0 ? asked : asked.then((scopes) => this.#withHost(scopes, input))
+    const beside = (scopes: Scopes) =>
+      robotsHosts.has(host) && !namedScopes(scopes).names.includes(host) ? addScope(scopes, host) : scopes
+    return scopes instanceof Promise ? scopes.then(beside) : beside(scopes)
   }
 
   #send(input: RequestInfo | URL, init: RequestInit, call: Call, permit?: Permit): Promise<Response> {

@@ -18,6 +18,9 @@ PAGE = "https://a.example/"
 CASES = vectors("driver")
 ERRORS = {"ThrottleTimeoutError": "TimeoutError"}
 TIMES = ("delay", "wait")
+NAMES = {"warnThreshold": "warn_threshold", "stallAfter": "stall_after", "maxHold": "max_hold"}
+NAMES |= {"minDelay": "min_delay", "maxDelay": "max_delay"}
+SPANS = {"delay", "stallAfter", "maxHold", "minDelay", "maxDelay"}
 
 
 class RefusedError(Exception):
@@ -32,6 +35,16 @@ def python_run(options: dict[str, Any] | None) -> dict[str, Any]:
     return made
 
 
+def python_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a throttle, in seconds and with Python's names."""
+    made: dict[str, Any] = {}
+    for key, each in options.items():
+        if isinstance(each, dict) and key != "scopes":
+            each = python_options(each)
+        made[NAMES.get(key, key)] = each / 1000 if key in SPANS else each
+    return made
+
+
 def answer(told: dict[str, Any]) -> Response:
     return Response(told["status"], told.get("headers", {}))
 
@@ -41,7 +54,7 @@ class Play:
 
     def __init__(self, case: dict[str, Any], clock: FakeClock) -> None:
         self.case, self.clock, self.calls = case, clock, 0
-        options = dict(case["options"])
+        options = python_options(case["options"])
         takes = options.pop("hookTakes", None)
         if "when" in case:
             bad = case["when"]
@@ -54,6 +67,10 @@ class Play:
                 return "a.example"
 
             self.options["get_scopes"] = get_scopes
+
+    def page(self, index: int) -> str:
+        pages = self.case.get("pages", [PAGE])
+        return str(pages[index % len(pages)])
 
     def steps(self) -> list[dict[str, Any]]:
         does = self.case["does"]
@@ -128,10 +145,10 @@ async def test_tasks(case: dict[str, Any], clock: FakeClock) -> None:
         options = python_run(case.get("run"))
         try:
             if case.get("isTogether"):
-                await asyncio.gather(*(throttle.run(PAGE, work, **options) for _ in times))
+                await asyncio.gather(*(throttle.run(play.page(each), work, **options) for each in times))
             else:
-                for _ in times:
-                    end.given = await throttle.run(PAGE, work, **options)
+                for each in times:
+                    end.given = await throttle.run(play.page(each), work, **options)
         except Exception as error:
             end.error = error
         end.at = clock.seconds
@@ -165,7 +182,11 @@ async def test_tasks(case: dict[str, Any], clock: FakeClock) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [each for each in CASES if not ({"drains", "holds"} & each.keys() or "hookTakes" in each["options"])],
+    [
+        each
+        for each in CASES
+        if not ({"drains", "holds", "isTogether"} & each.keys() or "hookTakes" in each["options"])
+    ],
     ids=lambda case: case["name"],
 )
 def test_threads(case: dict[str, Any], clock: FakeClock) -> None:
@@ -186,8 +207,8 @@ def test_threads(case: dict[str, Any], clock: FakeClock) -> None:
     error: Exception | None = None
     given = None
     try:
-        for _ in range(case.get("times", 1)):
-            given = throttle.run(PAGE, work, **python_run(case.get("run")))
+        for each in range(case.get("times", 1)):
+            given = throttle.run(play.page(each), work, **python_run(case.get("run")))
     except Exception as raised:
         error = raised
     play.check(play.told(throttle, error, given, clock.seconds), [code for code, _ in heard])

@@ -28,6 +28,8 @@ interface Case {
   options: ThrottleOptions & { hookTakes?: number; retry?: object }
   when?: number[]
   run?: RunOptions & { wait?: number }
+  /** What the calls are for, in turn. */
+  pages?: string[]
   /** How often it is called, one after the other; or all at once. */
   times?: number
   isTogether?: boolean
@@ -66,7 +68,8 @@ const runOf = ({ wait, ...options }: RunOptions & { wait?: number } = {}): RunOp
   wait === undefined ? options : { ...options, maxWait: wait }
 
 async function play(each: Case) {
-  const { when, run, times = 1, isTogether, holds = 0, drains, lasts = 30_000, closes, does } = each
+  const { when, run, pages = [PAGE], times = 1, isTogether, holds = 0, lasts = 30_000, does } = each
+  const { drains, closes } = each
   const { hookTakes, ...options } = each.options
   const clock = new FakeClock()
   const sleep = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
@@ -101,11 +104,11 @@ async function play(each: Case) {
     return undefined
   }
   for (let held = 0; held < holds; held++) void throttle.acquire(PAGE)
-  const call = () => throttle.run(PAGE, work, runOf(run))
+  const call = (_: unknown, index: number) => throttle.run(pages[index % pages.length]!, work, runOf(run))
   const all = async () => {
     if (isTogether) return (await Promise.all(Array.from({ length: times }, call)))[0]
     let given: unknown
-    for (let each = 0; each < times; each++) given = await call()
+    for (let each = 0; each < times; each++) given = await call(undefined, each)
     return given
   }
   type End = { given?: Told | undefined; error?: Error; at: number }

@@ -75,11 +75,11 @@ class BaseThrottle:
         if isinstance(self._clock, SystemClock):
             ROW.made(self._scheduler.tally, self._scheduler.warn)
         for key, note in made.notes:
-            if key.startswith("scopes ") and self._settings.get_scopes is not None:
-                continue
-            self._scheduler.warn(
-                "no-effect" if key.startswith("scopes ") else "suspicious-unit", note, key=key
-            )
+            kind, _, name = key.partition(" ")
+            if kind != "scopes":
+                self._scheduler.warn("suspicious-unit", note, about=key)
+            elif self._settings.get_scopes is None:
+                self._scheduler.warn("no-effect", note, about=name)
 
     def __setattr__(self, name: str, value: object) -> None:
         if (name in SECTIONS["Scope"] or name in SECTIONS["Root"]) and not hasattr(type(self), name):
@@ -91,7 +91,7 @@ class BaseThrottle:
         """One scope: its statistics, and how to change its pace."""
         said = None if self._settings.get_scopes else said_of_name(checked_name(name))
         if said is not None and self._scheduler.engine.find(name) is None:
-            self._scheduler.warn("no-effect", f'scope("{name}") {said}', key=f"scopes {name}")
+            self._scheduler.warn("no-effect", f'scope("{name}") {said}', about=name)
         return ScopeControl(self._scheduler, checked_name(name))
 
     def stats(self) -> Stats:
@@ -156,13 +156,11 @@ class BaseThrottle:
         outcome = self._crawl_delay(name, delay)
         if asked is not None and asked > most and outcome == "applied":
             wish = f"robots.txt of {name} asks for {asked / NANOS:g} s between requests"
-            self._scheduler.warn(
-                "wait-capped", f"{wish}; max_delay makes it {most / NANOS:g}", name, f"wait-capped {name}"
-            )
+            self._scheduler.warn("wait-capped", f"{wish}; max_delay makes it {most / NANOS:g}", name)
         if outcome == "overruled" and delay is not None:
             wish = f"robots.txt of {name} asks for one request at a time, {delay / NANOS:g} s apart"
             silence = "the scope keeps its own settings (ignore_robots_txt=True silences this)"
-            self._scheduler.warn("robots-overruled", f"{wish}; {silence}", name, f"robots-overruled {name}")
+            self._scheduler.warn("robots-overruled", f"{wish}; {silence}", name)
         return None if asked is None else asked / NANOS
 
     def _scopes_of(self, target: object, scopes: Scopes | None) -> Scopes:
@@ -252,7 +250,7 @@ class ScopeControl:
         span = nanos("hold", seconds)
         said = said_of_span("hold", seconds)
         if said is not None:
-            self._scheduler.warn("suspicious-unit", said, self.name, f"hold {self.name}")
+            self._scheduler.warn("suspicious-unit", said, self.name, f"hold of {self.name}")
         self._scheduler.change(self.name, lambda now, scope: self._scheduler.engine.hold(now, scope, span))
 
     def crawl_delay(self, seconds: Seconds | None) -> str:

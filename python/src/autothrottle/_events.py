@@ -163,6 +163,9 @@ OnShared = TypeVar("OnShared", bound=Callable[[SharedEvent], object])
 RequestKind: TypeAlias = Literal["queued", "send"]
 ScopeKind: TypeAlias = Literal["backoff", "recover", "delay", "hold"]
 
+_MOST_WARNED = 10_000
+"""More scopes than this with a warning each are forgotten, and may be told again."""
+
 
 class Events:
     """The listeners, by kind."""
@@ -173,6 +176,7 @@ class Events:
     def __init__(self) -> None:
         self.changed: Callable[[], None] = _nothing
         """What to call when a listener is added or removed."""
+        self._warned: set[str] = set()
         self._listeners: dict[EventKind, list[Callable[[Any], object]]] = {kind: [] for kind in KINDS}
         self.queued = self._listeners["queued"]
         self.send = self._listeners["send"]
@@ -245,6 +249,16 @@ class Events:
         if listener in listeners:
             listeners.remove(listener)
             self.changed()
+
+    def once(self, code: str, message: str, scope: str | None, about: str | None) -> None:
+        """Tells a warning, once for each code and scope, or what else it is ``about``."""
+        key = f"{code} {about or scope or ''}"
+        if key in self._warned:
+            return
+        if len(self._warned) >= _MOST_WARNED:
+            self._warned.clear()
+        self._warned.add(key)
+        self.warn(code, message, scope)
 
     def warn(self, code: Any, message: str, scope: str | None = None) -> None:
         """Tells a warning: to listeners and the log, and to ``warnings`` where there is neither."""

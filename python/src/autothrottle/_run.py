@@ -188,7 +188,7 @@ def _tell_of_retry(core: Runner, permit: Permit, outcome: Outcome, retry: object
     """The throttle's own ``retry`` reaches what transports send, and not this."""
     if retry is None and core._settings.retries and not permit.is_settled and outcome.is_refusal:
         what = "retry of the throttle is for requests of transports"
-        core._scheduler.warn("no-effect", f"{what}: run, wrap and map take retry=True", key="retry")
+        core._scheduler.warn("no-effect", f"{what}: run, wrap and map take retry=True", about="retry")
 
 
 def check_items(items: object) -> None:

@@ -118,7 +118,6 @@ class Scheduler(Draining):
         self.events.changed = self._watch
         self._warn_threshold = self.engine.warn_threshold
         self._taken = 0  # Requests that were taken in: the last one's `id`.
-        self._warned: set[str] = set()
         self._missing_status = MissingStatus(self.warn)
         self.unsettled = Unsettled(self)
         self.nested = Nested()
@@ -337,7 +336,7 @@ class Scheduler(Draining):
             met = self.engine.stats(self.clock.now()).scopes
             for name, sent in unmet(self.typed, met) if len(met) < 1000 else ():
                 said = f'{self.typed[name]}["{name}"] has no effect: requests go to "{sent}"'
-                self.warn("no-effect", said, name, f"scopes {name}")
+                self.warn("no-effect", said, name)
 
     @locked
     def close(self, reason: BaseException | None = None) -> None:
@@ -469,12 +468,9 @@ class Scheduler(Draining):
         if is_known or not is_ours:
             self.drain()
 
-    def warn(self, code: str, message: str, scope: str | None = None, key: str | None = None) -> None:
-        """Tells a warning, each once."""
-        if (key or code) in self._warned:
-            return
-        self._warned.add(key or code)
-        self.events.warn(code, message, scope)
+    def warn(self, code: str, message: str, scope: str | None = None, about: str | None = None) -> None:
+        """Tells a warning, once for each code and scope, or what else it is ``about``."""
+        self.events.once(code, message, scope, about)
 
     def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
         """A permit that no code can settle any more. Any thread may call this, at any time."""
@@ -502,7 +498,7 @@ class Scheduler(Draining):
             self.by_hand.discard(ticket)
             self.engine.settle(self.clock.now(), ticket)
             what = f"a permit for {', '.join(scopes)} was collected as garbage before it was settled"
-            self.warn("permit-lost", f"{what}: use `with`, or `run`", scopes[0], f"permit-lost {scopes[0]}")
+            self.warn("permit-lost", f"{what}: use `with`, or `run`", scopes[0])
         self.drain()
 
     def _next(self) -> int | None:

@@ -63,7 +63,7 @@ class WatchedScheduler(PermitOwner, Protocol):
     def leave_in_vain(self, waiting: Waiting, error: BaseException) -> None: ...
     def rest(self) -> None: ...
     def tell_unmet(self) -> None: ...
-    def warn(self, code: str, message: str, scope: str | None = None, key: str | None = None) -> None: ...
+    def warn(self, code: str, message: str, scope: str | None = None, about: str | None = None) -> None: ...
 
 
 LOOK = 10.0
@@ -252,7 +252,7 @@ class MissingStatus:
                     f"the last {NO_STATUS} requests of {name} ended without a status, so a 429 has no effect"
                 )
                 remedy = "return the response, or tell it by permit.settle(response)"
-                self._warn("no-status", f"{what}; {remedy}", name, f"no-status {name}")
+                self._warn("no-status", f"{what}; {remedy}", name)
 
 
 IN_A_ROW = 20
@@ -421,7 +421,7 @@ def _at_exit() -> None:
         scheduler.tell_unmet()
         many = len(scheduler.by_hand & scheduler.in_flight) + len(scheduler.lost)
         if many and scheduler.closed is None:
-            scheduler.warn("permit-lost", f"the program ends, and {_never(many)}: {_REMEDY}", key="at exit")
+            scheduler.warn("permit-lost", f"the program ends, and {_never(many)}: {_REMEDY}", about="the end")
 
 
 def _before() -> None:

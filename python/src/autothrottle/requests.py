@@ -52,7 +52,7 @@ class ThrottleAdapter(HTTPAdapter):
         if self.max_retries.total:
             past = "max_retries of ThrottleAdapter sends again past the throttle"
             throttle._scheduler.warn(
-                "bypassed", f'{past}: use ThreadThrottle(retry={{"limit": …}})', key="max_retries"
+                "bypassed", f'{past}: use ThreadThrottle(retry={{"limit": …}})', about="max_retries"
             )
 
     def __getstate__(self) -> dict[str, Any]:
