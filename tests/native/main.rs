@@ -32,3 +32,4 @@ mod simulate;
 mod snapshot;
 mod soak;
 mod tidy;
+mod verbs;
