@@ -140,7 +140,7 @@ export class Runner {
     let verdict: Verdict = 'over'
     try {
       if (isBad && left > 0) verdict = this.#scheduler.retry(permit, answer, waitOf(run), true)
-      else if (isBad && this.#retry !== undefined && options.retry === undefined) this.#warn()
+      else if (isBad && this.#retry !== undefined && options.retry === undefined) this.#warn(answer)
       permit.settle(answer)
     } catch (error) {
       // What the work gave is the caller's, also where its headers cannot be read.
@@ -227,7 +227,8 @@ export class Runner {
     return Promise.resolve(again)
   }
 
-  #warn(): void {
+  #warn({ status = 0, error }: PermitOutcome): void {
+    if (error === undefined && status !== 429 && status < 500) return
     const what = 'retry has no effect on functions of run, map or wrap'
     const how = '{ retry: true } of their own calls them again'
     this.#scheduler.warnings.once('no-effect', `${what}: ${how}`, undefined, 'retry')

@@ -38,6 +38,26 @@ test('a process that waits for nothing but its group may end: those timers keep 
   assert.equal(idle?.hasRef(), false)
 })
 
+test('budgets of a server are known to all of a group: one that is used up keeps no other back', async () => {
+  const { world, all } = throttles(2, { defaults: { ...FREE, concurrency: 4 } })
+  const [user, search] = ['https://api.github.com/user', 'https://api.github.com/search/code?q=1']
+  const told = (resource: string, left: number) => ({
+    ...{ 'x-ratelimit-resource': resource, 'x-ratelimit-remaining': `${left}` },
+    'x-ratelimit-reset': '600',
+  })
+  const ask = (throttle: Throttle, url: string, status = 200, headers: Record<string, string> = {}) =>
+    after(
+      world,
+      5000,
+      throttle.run(url, () => ({ status, headers })).then(({ status }) => status),
+    )
+  const [one, two] = all as [Throttle, Throttle]
+  assert.equal(await ask(one, user, 200, told('core', 4000)), 200)
+  assert.equal(await ask(one, search, 403, told('search', 0)), 403)
+  for (const throttle of [one, two, one, two]) assert.equal(await ask(throttle, user), 200)
+  for (const throttle of all) assert.equal(await ask(throttle, search), 'waits')
+})
+
 // Workers before February 2026 cut what is less, and their clock stood still until the next timer.
 test('timers of a group are whole milliseconds', async () => {
   const { world, all, processes } = throttles(2, { defaults: { ...FREE, delay: 33.3 } })

@@ -12,6 +12,7 @@ use std::{
 };
 
 use autothrottle_tower::{Error, Offline, Outcome, Redis, Role, Throttle};
+use http::Response;
 use redis::Client;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
@@ -110,6 +111,33 @@ async fn a_rate_and_a_quota_hold_for_all_of_a_group() {
         tokio::time::timeout(Duration::from_millis(500), tasks.join_next()).await.is_err(),
         "an eleventh"
     );
+}
+
+/// GitHub's budgets: one that is used up keeps no request of another back, in whichever process it was told.
+#[tokio::test]
+async fn budgets_of_a_server_are_known_to_all_of_a_group() {
+    let Some(server) = Server::start() else { return };
+    let options = json!({ "defaults": { "delay": 0, "concurrency": 4 } });
+    let [one, two] = [(); 2].map(|()| server.throttle("budgets", &options));
+    let (user, search) = ("https://api.github.com/user", "https://api.github.com/search/code?q=1");
+    for (url, status, resource, left) in [(user, 200, "core", 4000), (search, 403, "search", 0)] {
+        let answer = Response::builder()
+            .status(status)
+            .header("x-ratelimit-remaining", left)
+            .header("x-ratelimit-reset", 600)
+            .header("x-ratelimit-resource", resource)
+            .body(())
+            .unwrap();
+        one.acquire(url).await.unwrap().settle(&answer);
+    }
+    for throttle in [&one, &two, &one, &two] {
+        let asked = tokio::time::timeout(Duration::from_secs(60), throttle.acquire(user));
+        asked.await.expect("`core` is not used up").unwrap().settle(&OK);
+    }
+    for throttle in [&one, &two] {
+        let asked = tokio::time::timeout(Duration::from_millis(500), throttle.acquire(search)).await;
+        assert!(asked.is_err(), "a search would be refused");
+    }
 }
 
 /// The one that decides leaves, or its throttle is dropped: another one decides.
