@@ -1,5 +1,5 @@
 /**
- * What `npm start` runs: `autothrottle crawl`, and without a URL a rate-limited site on this machine for it.
+ * What `npm start` runs: `autothrottle-cli crawl`, and without a URL a rate-limited site of its own.
  *
  * The site is the Rust toolchain's manual behind express-rate-limit; the crawl's delay follows its latency,
  * or finds its limit with `--rampup`.

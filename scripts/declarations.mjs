@@ -23,7 +23,8 @@ export async function declarations(dist, entries) {
   }
   for (const name of readdirSync(dist)) {
     const isFolder = statSync(join(dist, name)).isDirectory()
-    if (isFolder && !['cjs', 'edge', 'node'].includes(name)) rmSync(join(dist, name), { recursive: true })
+    if (isFolder && !['cjs', 'cli', 'edge', 'node'].includes(name))
+      rmSync(join(dist, name), { recursive: true })
   }
   for (const entry of entries) {
     const from = `./cjs/${entry}.js`

@@ -286,14 +286,20 @@ async function commonJs() {
 }
 
 /**
- * The command, in one file: it imports the package as a program of yours would, and what reads HTML and
- * robots.txt travels along, since npx installs the package alone.
+ * The command, in one file of its own package: it imports ours as a program of yours would, and what reads
+ * HTML and robots.txt travels along. Our `bin` starts it where it is installed. The clone has it in a
+ * folder of `dist/`, since a file finds the package that it lies in by its name.
  */
 async function command() {
+  await program('start', `${dist}/bin.js`)
+  await program('bin', `${dist}/cli/bin.js`)
+}
+
+async function program(source, outfile) {
   const { build: bundle } = await import('esbuild')
   await bundle({
-    entryPoints: [`${root}/js/command/bin.ts`],
-    outfile: `${dist}/bin.js`,
+    entryPoints: [`${root}/js/command/${source}.ts`],
+    outfile,
     banner: { js: '#!/usr/bin/env node' },
     bundle: true,
     format: 'esm',
@@ -305,7 +311,7 @@ async function command() {
     target: 'node20',
     logLevel: 'error',
   })
-  chmodSync(`${dist}/bin.js`, 0o755)
+  chmodSync(outfile, 0o755)
 }
 
 /** Tells JSR where the types of its entries are; others do not look. */

@@ -1,15 +1,16 @@
 /**
- * Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, and npm's packages inside
- * the JavaScript, with their licences; and `python/NOTICE-THIRD-PARTY.md`, which travels in the wheel: the
- * crates inside Python's native module. `node scripts/notices.mjs`
+ * Writes the notices of what travels in our packages, with the licences. `THIRD-PARTY-NOTICES.md`: crates
+ * inside the WebAssembly modules, and npm's packages inside the JavaScript. `cli/THIRD-PARTY-NOTICES.md`:
+ * the command. `python/NOTICE-THIRD-PARTY.md`: crates inside Python's native module. `node
+ * scripts/notices.mjs`
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { capture, root } from './lib.mjs'
 
-/** What travels in `dist/bin.js`, and fflate's inflate in the entries. */
-const PACKAGES = ['entities', 'fflate', 'htmlparser2', 'robots-parser']
+/** What travels in the command. */
+const IN_COMMAND = ['entities', 'htmlparser2', 'robots-parser']
 
 /** The notices of the crates that these link, for a platform or for all. */
 function linked(ours, ...platform) {
@@ -44,11 +45,20 @@ export function notices() {
   const parts = linked(ours, '--filter-platform', 'wasm32-unknown-unknown')
   const about = `# Third-party notices
 
-What of others is inside \`pkg/*.wasm\` and its bindings, inside the component, and inside the command (\`dist/bin.js\`); fflate's inflate is in the entries. The rest of the JavaScript has no dependencies. Written by \`npm run bless\`.
+What of others is inside \`pkg/*.wasm\` and its bindings, and inside the component; fflate's inflate is in the entries. The rest of the JavaScript has no dependencies. Written by \`npm run bless\`.
 
 The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust) and its allocator dlmalloc (public domain) are linked, too.
 `
-  return [about, ...parts, ...PACKAGES.map(noticeOf)].join('\n')
+  return [about, ...parts, noticeOf('fflate')].join('\n')
+}
+
+/** What of others is in the command's package. */
+export function commandNotices() {
+  const about = `# Third-party notices
+
+Packages whose code is inside \`bin.js\`. Written by \`npm run bless\` of the repository.
+`
+  return [about, ...IN_COMMAND.map(noticeOf)].join('\n')
 }
 
 /** What is linked into Python's native module, on any platform. */
@@ -76,5 +86,6 @@ const notice = (name, version, license, place, text) =>
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   writeFileSync(`${root}/THIRD-PARTY-NOTICES.md`, notices())
+  writeFileSync(`${root}/cli/THIRD-PARTY-NOTICES.md`, commandNotices())
   writeFileSync(`${root}/python/NOTICE-THIRD-PARTY.md`, pythonNotices())
 }

@@ -1,7 +1,8 @@
 /**
- * The package as it is published: `npm run pack` builds, puts it together in `target/package`, and packs it.
- * `files` of `package.json` says what travels. A link of a page to a file that does not is the file's address
- * in the repository. Commands and dependencies of a clone stay at home.
+ * The packages as they are published: `npm run pack` builds, puts them together in `target/package` and
+ * `target/package-cli`, and packs them. `files` of `package.json` says what travels. A link of a page to a
+ * file that does not is the file's address in the repository. Commands and dependencies of a clone stay at
+ * home.
  */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path/posix'
@@ -19,6 +20,17 @@ export function stage(folder) {
     else if (path.endsWith('.md')) writeFileSync(`${folder}/${path}`, page(path, paths))
     else cpSync(`${root}/${path}`, `${folder}/${path}`)
   }
+}
+
+/** Puts together the package of the command: its page is its README. */
+export function stageCommand(folder) {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(`${folder}/README.md`, page('docs/command.md', new Set()))
+  for (const name of ['package.json', 'THIRD-PARTY-NOTICES.md'])
+    cpSync(`${root}/cli/${name}`, `${folder}/${name}`)
+  cpSync(`${root}/LICENSE`, `${folder}/LICENSE`)
+  cpSync(`${root}/dist/cli/bin.js`, `${folder}/bin.js`)
 }
 
 /** `package.json` without what only a clone needs. npm takes no folder that `files` leaves out. */
@@ -58,7 +70,8 @@ function page(path, paths) {
 if (process.argv[1] === fileURLToPath(import.meta.url))
   await main(async () => {
     await run('node', ['scripts/build.mjs'])
-    const folder = `${root}/target/package`
+    const [folder, command] = [`${root}/target/package`, `${root}/target/package-cli`]
     stage(folder)
-    await run('npm', ['pack', '--ignore-scripts', folder])
+    stageCommand(command)
+    await run('npm', ['pack', '--ignore-scripts', folder, command])
   })

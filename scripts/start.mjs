@@ -1,5 +1,5 @@
 /**
- * Builds what is not built and runs the main job, `autothrottle crawl`: `npm start`, `npm start -- URL…`.
+ * Builds what is not built and runs the main job, `autothrottle-cli crawl`: `npm start`, `npm start -- URL…`.
  * Without a URL it serves a rate-limited site on this machine and crawls that.
  */
 import { spawn } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** What `npx autothrottle` runs. */
+/** What `npx autothrottle-cli` runs. */
 import { setFlagsFromString } from 'node:v8'
 import { main } from './main.js'
 import { say } from './terminal.js'
@@ -10,7 +10,7 @@ setFlagsFromString('--semi-space-growth-factor=1')
 // The reader of our output may leave before its end (`| head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
-  say(`autothrottle: standard output: ${error.message}\n`)
+  say(`autothrottle-cli: standard output: ${error.message}\n`)
   process.exit(1)
 })
 // The progress may lose its reader: the work goes on.

@@ -1,5 +1,5 @@
 /**
- * `autothrottle crawl`: follows links on the hosts that it was given, each host at its own pace.
+ * `autothrottle-cli crawl`: follows links on the hosts that it was given, each host at its own pace.
  *
  * A redirect is a link like any other: where it leads is fetched once, however many lead there.
  */

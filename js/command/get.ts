@@ -1,6 +1,6 @@
 /**
- * `autothrottle get`: a list of URLs, a line each, or objects of JSON that say more; from a file or from a
- * pipe, which is read only as fast as there is room. A line that is neither comes back with its error.
+ * `autothrottle-cli get`: a list of URLs, a line each, or objects of JSON that say more; from a file or from
+ * a pipe, which is read only as fast as there is room. A line that is neither comes back with its error.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
@@ -22,7 +22,7 @@ export async function get(files: readonly string[], values: Values, more?: Throt
   if (file === undefined || files.length > 1)
     throw new UsageError(`get: want one file, or - for standard input; got ${files.length}`)
   if (file !== '-' && !existsSync(file)) {
-    const hint = toUrl(file) ? `; for one URL: echo ${file} | autothrottle get -` : ''
+    const hint = toUrl(file) ? `; for one URL: echo ${file} | autothrottle-cli get -` : ''
     throw new UsageError(`get: there is no file ${file}${hint}`)
   }
   const settings = settingsOf(values, more)

@@ -1,4 +1,4 @@
-/** `autothrottle`: which command, what it says at its end, and the code that it ends with. */
+/** `autothrottle-cli`: which command, what it says at its end, and the code that it ends with. */
 import { writeFileSync } from 'node:fs'
 import { build, ConfigError, SnapshotError } from 'autothrottle'
 import { crawl } from './crawl.js'
@@ -14,6 +14,7 @@ import { json, print, say } from './terminal.js'
 import { ArgumentError, type Command, HELP, nearest, readArguments } from './usage.mjs'
 import { counted } from './view.js'
 
+const PROGRAM = 'autothrottle-cli'
 /** Exit codes, as `--help` says them. */
 const DONE = 0
 const NOTHING = 1
@@ -45,7 +46,7 @@ export async function main(args: readonly string[]): Promise<number> {
     return DONE
   } catch (error) {
     if (isUsage(error)) return explain((error as Error).message, name)
-    say(`autothrottle ${name}: ${messageOf(error)}\n`)
+    say(`${PROGRAM} ${name}: ${messageOf(error)}\n`)
     return NOTHING
   }
 }
@@ -56,8 +57,8 @@ function answer(text: string): number {
 }
 
 function explain(problem: string, command: keyof typeof HELP): number {
-  const about = command === '' ? 'autothrottle' : `autothrottle ${command}`
-  say(`${problem}\n\nautothrottle: ${about} --help tells more\n`)
+  const about = command === '' ? PROGRAM : `${PROGRAM} ${command}`
+  say(`${problem}\n\n${about} --help tells more\n`)
   return WRONG_USAGE
 }
 

@@ -1,4 +1,4 @@
-/** `autothrottle presets`: settings of public APIs, and who says so. */
+/** `autothrottle-cli presets`: settings of public APIs, and who says so. */
 import { type PresetHost, preset, presetHosts } from 'autothrottle/presets'
 import { UsageError } from './settings.js'
 import type { Values } from './usage.mjs'
@@ -7,7 +7,7 @@ export function presets(hosts: readonly string[], values: Values): void {
   const unknown = hosts.find((host) => !(presetHosts as readonly string[]).includes(host))
   if (unknown !== undefined)
     throw new UsageError(
-      `presets: there is none for ${JSON.stringify(unknown)}; autothrottle presets lists them`,
+      `presets: there is none for ${JSON.stringify(unknown)}; autothrottle-cli presets lists them`,
     )
   const known = hosts as readonly PresetHost[]
   if (values.json === true)

@@ -1,4 +1,4 @@
-/** `autothrottle robots`: what a host's robots.txt asks for, and whether it allows the paths. */
+/** `autothrottle-cli robots`: what a host's robots.txt asks for, and whether it allows the paths. */
 import { createThrottle, type ThrottleOptions } from 'autothrottle'
 import { parseRobots } from 'autothrottle/engine'
 import { systemClock } from '../base/clock.js'

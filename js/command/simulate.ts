@@ -1,4 +1,4 @@
-/** `autothrottle simulate`: what options would do to a server, in virtual time, as figures and a picture. */
+/** `autothrottle-cli simulate`: what options would do to a server in virtual time. */
 import { writeFileSync } from 'node:fs'
 import {
   simulate as run,

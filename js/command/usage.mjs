@@ -50,7 +50,7 @@ Output
 
 /** Help, by command. */
 export const HELP = {
-  '': `autothrottle COMMAND …
+  '': `autothrottle-cli COMMAND …
 
   crawl URL… [--out DIR]     follow links (or sitemaps) on the hosts of the URLs, each host at its own pace
   get FILE|-                 fetch a list of URLs, each host at its own pace
@@ -58,7 +58,7 @@ export const HELP = {
   presets [HOST…]            what owners of public APIs say of their limits, as settings, with sources
   robots HOST [PATH…]        what a host's robots.txt asks for, and whether it allows the paths
 
-  autothrottle COMMAND --help tells more; autothrottle --version which this is.
+  autothrottle-cli COMMAND --help tells more; autothrottle-cli --version which this is.
 
 Exit codes
   0  done
@@ -67,7 +67,7 @@ Exit codes
   3  done, and some URLs had no answer
   130, 143  stopped by Ctrl-C, or by SIGTERM; with --state the same command goes on
 `,
-  crawl: `autothrottle crawl URL… [options]
+  crawl: `autothrottle-cli crawl URL… [options]
 
   --max-pages N        stop after N pages, from 1 (default: no bound)
   --depth N            links away from the URLs at most (default: no bound)
@@ -78,7 +78,7 @@ Exit codes
 ${PACE}
 ${OUTPUT}
 `,
-  get: `autothrottle get FILE|- [options]
+  get: `autothrottle-cli get FILE|- [options]
 
   FILE has a URL a line, or an object: {"url": "…", "method": "POST", "headers": {…}, "body": "…", "id": 7}.
   What else an object says comes back as "input" in its line of the output. - is standard input.
@@ -88,7 +88,7 @@ ${OUTPUT}
 ${PACE}
 ${OUTPUT}
 `,
-  presets: `autothrottle presets [HOST…] [options]
+  presets: `autothrottle-cli presets [HOST…] [options]
 
   Prints the settings of each HOST as JSON, and who says so, where, and when it was read. Without a HOST, the
   hosts that have presets.
@@ -96,7 +96,7 @@ ${OUTPUT}
   --json               settings and sources as one line of JSON
   --help               this text
 `,
-  simulate: `autothrottle simulate FILE|- [options]
+  simulate: `autothrottle-cli simulate FILE|- [options]
 
   FILE has the options of simulate as JSON: {"server": {"model": "nginx", "rate": 10}, "throttle": {…}, …}.
 
@@ -104,7 +104,7 @@ ${OUTPUT}
   --plot FILE          a picture (SVG) of what was sent and refused
   --help               this text
 `,
-  robots: `autothrottle robots HOST|URL [PATH…] [options]
+  robots: `autothrottle-cli robots HOST|URL [PATH…] [options]
 
   --user-agent NAME    for whom (default autothrottle)
   --timeout MS         from the send to the answer's headers, and again to its end (default 30000)

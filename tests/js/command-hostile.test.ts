@@ -47,7 +47,7 @@ const dripping =
 
 const to = (location: string) => () => new Response('', { status: 302, headers: { location } })
 
-/** `autothrottle robots`, with what it prints. */
+/** `autothrottle-cli robots`, with what it prints. */
 async function asked(args: readonly string[], page: Page) {
   const clock = new FakeClock()
   const { positionals, values } = readArguments('robots', ['https://a.example/', '--json', ...args])

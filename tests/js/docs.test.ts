@@ -213,10 +213,10 @@ test('JSON is JSON', () => {
 
 test('what the pages type in a shell are commands and options that there are', () => {
   const help = (name: string) =>
-    execFileSync(process.execPath, [`${root}dist/bin.js`, name, '--help'], { encoding: 'utf8' })
+    execFileSync(process.execPath, [`${root}dist/cli/bin.js`, name, '--help'], { encoding: 'utf8' })
   const typed = PAGES.flatMap(blocksOf)
     .filter(({ kind }) => kind === 'sh')
-    .flatMap(({ code }) => [...code.matchAll(/^(?:.*\| )?npx autothrottle (\w+)(.*?)(?: \| .*)?$/gm)])
+    .flatMap(({ code }) => [...code.matchAll(/^(?:.*\| )?npx autothrottle-cli (\w+)(.*?)(?: \| .*)?$/gm)])
   assert.ok(typed.length >= 4)
   for (const [line, name, rest] of typed) {
     const known = help(name!)

@@ -186,7 +186,8 @@ test('no request is sent but yours: no telemetry, whatever happens', async () =>
 
 test('it is published with provenance, and each night two builds are compared', () => {
   const workflow = read('.github/workflows/npm.yml')
-  assert.match(workflow, /npm publish \.\/target\/package --provenance /)
+  for (const folder of ['package', 'package-cli'])
+    assert.ok(workflow.includes(`npm publish ./target/${folder} --provenance `), folder)
   assert.match(workflow, /id-token: write/)
   const nightly = read('scripts/test.mjs')
   assert.match(nightly.slice(nightly.indexOf('async function nightly')), /'reproducible'/)

@@ -46,7 +46,7 @@ export class Dice {
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Makes the command (the package inside, as in `dist/bin.js`) or what `code` exports; gives its path. */
+/** Makes the command (the package inside, as in `dist/cli/bin.js`) or what `code` exports; gives its path. */
 export async function bundled(folder: string, code?: string): Promise<string> {
   const outfile = join(folder, 'bin.mjs')
   await build({

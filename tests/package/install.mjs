@@ -4,10 +4,11 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root, start } from '../../scripts/lib.mjs'
-import { stage } from '../../scripts/pack.mjs'
+import { stage, stageCommand } from '../../scripts/pack.mjs'
 
 /**
- * `run` runs a program there and gives what it prints; `remove` removes the project.
+ * `run` runs a program there and gives what it prints; `addCommand` installs the command's package, too, and
+ * says where; `remove` removes the project.
  *
  * @param where the folder to make it in: what is installed above it can be imported.
  */
@@ -16,23 +17,29 @@ export function packed(where = tmpdir()) {
   const env = { ...process.env, NO_COLOR: '1' }
   const run = (command, args, cwd = scratch) =>
     execFileSync(command, args, { ...start(command), cwd, encoding: 'utf8', stdio: 'pipe', env })
-  const folder = join(scratch, 'package')
-  stage(folder)
-  run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch, folder], root)
-  rmSync(folder, { recursive: true })
-  const tarball = join(
-    scratch,
-    readdirSync(scratch).find((name) => name.endsWith('.tgz')),
-  )
+  /** Packs what `stage` puts together, and unpacks it: as npm installs it, in a tenth of the time. */
+  const install = (stage, name) => {
+    const folder = join(scratch, 'package')
+    stage(folder)
+    const known = new Set(readdirSync(scratch))
+    run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch, folder], root)
+    rmSync(folder, { recursive: true })
+    const tarball = join(
+      scratch,
+      readdirSync(scratch).find((file) => file.endsWith('.tgz') && !known.has(file)),
+    )
+    const installed = join(scratch, 'node_modules', name)
+    mkdirSync(installed, { recursive: true })
+    run('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
+    return { tarball, installed }
+  }
+  const { tarball } = install(stage, 'autothrottle')
   writeFileSync(join(scratch, 'package.json'), '{ "type": "module", "private": true }')
-  // As npm does it, in a tenth of the time; one test has npm itself do it.
-  const installed = join(scratch, 'node_modules/autothrottle')
-  mkdirSync(installed, { recursive: true })
-  run('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
   return {
     scratch,
     tarball,
     run,
+    addCommand: () => install(stageCommand, 'autothrottle-cli'),
     remove: () => rmSync(scratch, { recursive: true, force: true, maxRetries: 5 }),
   }
 }

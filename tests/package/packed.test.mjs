@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { packed } from './install.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const { scratch, run, remove } = packed()
+const { scratch, run, addCommand, remove } = packed()
 after(remove)
 
 const PROGRAM = `
@@ -96,10 +96,29 @@ test('the entries for clients need none of them', () => {
   assert.equal(run(process.execPath, ['clients.mjs']).trim(), Array(4).fill('function').join())
 })
 
-test('the command is in it, and needs nothing else', () => {
-  const { bin } = JSON.parse(readFileSync(join(scratch, 'node_modules/autothrottle/package.json'), 'utf8'))
-  const file = join(scratch, 'node_modules/autothrottle', bin.autothrottle)
-  assert.match(run(process.execPath, [file, '--version']), /^\d+\.\d+\.\d+\n$/)
+test('without the command a sentence says what to type, and with its package both start it', () => {
+  const read = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const main = join(scratch, 'node_modules/autothrottle')
+  const { bin, version } = read(main)
+  const without = spawnSync(process.execPath, [join(main, bin.autothrottle), 'crawl'], { encoding: 'utf8' })
+  assert.equal(without.status, 2)
+  assert.equal(without.stdout, '')
+  assert.equal(
+    without.stderr,
+    'The command is a package of its own: type npx autothrottle-cli for npx autothrottle.\n',
+  )
+  const { installed } = addCommand()
+  const command = read(installed)
+  assert.deepEqual([command.version, command.dependencies], [version, { autothrottle: version }])
+  const file = join(installed, command.bin['autothrottle-cli'])
+  for (const each of [file, join(main, bin.autothrottle)])
+    assert.equal(run(process.execPath, [each, '--version']), `${version}\n`)
+  const links = [...readFileSync(join(installed, 'README.md'), 'utf8').matchAll(/\]\(([^)#\s]+)/g)]
+  assert.deepEqual(
+    links.filter(([, target]) => !target.startsWith('https://')),
+    [],
+    'no link of its page leads into a folder that it does not have',
+  )
   const options = { server: { model: 'nginx', rate: 10 }, throttle: { rate: 5 }, duration: 10_000 }
   writeFileSync(join(scratch, 'simulate.json'), JSON.stringify(options))
   const { served } = JSON.parse(run(process.execPath, [file, 'simulate', 'simulate.json', '--json']))

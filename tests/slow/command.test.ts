@@ -358,7 +358,7 @@ test('nothing is there: exit 1, whatever robots.txt had to do with it', async ()
     new RegExp(`no server answers at https://127.0.0.1:${port}; try http://127.0.0.1:${port}`),
   )
   const file = await run(['get', `${origin}/`])
-  assert.match(file.said, /there is no file http.*; for one URL: echo http.* \| autothrottle get -/)
+  assert.match(file.said, /there is no file http.*; for one URL: echo http.* \| autothrottle-cli get -/)
 })
 
 test('--ca trusts a certificate of one’s own, --insecure any; without them it is ERR_TLS', async (t) => {
