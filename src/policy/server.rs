@@ -14,6 +14,8 @@
 //! 7. what was served within `t` refutes it, if it is more than two windows of that could give, for within
 //!    `t` no third one opens: a bucket whose refill is rounded up to a whole second. `is_refuted` is for
 //!    policies that find a pace by themselves; no other knows a better one.
+//! 8. where each `t` is one second, the window is no longer than that, and each answer of it bounds its end:
+//!    the earliest counts. Until a refusal shows otherwise.
 //!
 //! No rate is made of them: `r / t` is eight times too fast for a client that reads the rest of a day's quota
 //! a minute before midnight. Pacing by it is another matter, for those who ask (`followRateLimit`), and then
@@ -21,6 +23,9 @@
 
 use super::quota::Cost;
 use crate::time::{Instant, Span};
+
+/// The least `t` above zero that can be said.
+const SECOND: Span = Span::from_micros(1_000_000);
 
 /// What a response said.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -54,6 +59,8 @@ pub struct State {
     pub counted: (Instant, Cost),
     /// Whether more was served within `t` than two windows can give.
     pub is_refuted: bool,
+    /// Whether each `t` was one second, and no request was refused (rule 8).
+    pub is_second: bool,
 }
 
 impl State {
@@ -68,6 +75,7 @@ impl State {
         most: Cost::ZERO,
         counted: (Instant::from_micros(0), Cost::ZERO),
         is_refuted: false,
+        is_second: true,
     };
 
     /// The answer to a request that was sent at `sent` said something; `flying` more are on their way.
@@ -82,7 +90,9 @@ impl State {
         let opened = if is_fresh { Some(now) } else { self.opened };
         let turns =
             opened.zip(told.window).map(|(opened, window)| opened + window).filter(|&turns| turns > now); // 5
-        let until = turns.map_or(now + span, |turns| turns.min(now + span));
+        let is_second = self.is_second && span == SECOND;
+        let first = self.until.filter(|_| is_second && !is_fresh); // 8
+        let until = turns.into_iter().chain(first).fold(now + span, Instant::min);
         let most = self.most.max(left_told);
         // A window has one more than the answer to its first request says. One may have been on its way.
         let window = most.plus(Cost::ONE);
@@ -90,13 +100,14 @@ impl State {
         let counted = if is_counted { self.counted } else { (now, Cost::ZERO) };
         let is_refuted = self.is_refuted || counted.1.less(flying) > window.plus(window).plus(Cost::ONE); // 7
         let left = left_told.less(flying); // 1, 2
-        Self { left, told: left_told, until: Some(until), opened, pace, sent, most, counted, is_refuted }
+        let until = Some(until);
+        Self { left, told: left_told, until, opened, pace, sent, most, counted, is_refuted, is_second }
     }
 
     /// A request was refused: what was sent until now was not all served.
     #[must_use]
     pub fn on_bad(self, now: Instant) -> Self {
-        Self { counted: (now, Cost::ZERO), ..self }
+        Self { counted: (now, Cost::ZERO), is_second: false, ..self }
     }
 
     /// A request of this cost left.
@@ -194,6 +205,21 @@ mod tests {
         assert_eq!(first.on_told(AT(9), AT(8), told(5, 60), 0).opened, Some(AT(1)), "as much: the same");
         assert_eq!(first.on_told(AT(9), AT(8), told(6, 60), 0).opened, Some(AT(9)), "more");
         assert_eq!(first.on_told(AT(11), AT(8), told(5, 60), 0).opened, Some(AT(11)), "over");
+    }
+
+    /// A window of one second whose resets are whole: each answer of it says one. A refusal shows that the
+    /// window is another one.
+    #[test]
+    fn each_answer_of_a_window_of_a_second_bounds_its_end() {
+        let at = |millis: u64| Instant::from_micros(millis * 1000);
+        let one = |left| QuotaReport { left: Some((units(left), FOR(1))), ..QuotaReport::default() };
+        let first = State::NEW.on_told(at(100), at(50), one(9), 0);
+        let last = first.on_told(at(990), at(940), one(0), 0);
+        assert_eq!(last.until, Some(at(1100)), "the first answer said so");
+        assert_eq!(last.on_told(at(1150), at(1100), one(9), 0).until, Some(at(2150)), "the next window");
+        assert_eq!(first.on_bad(at(900)).on_told(at(990), at(940), one(0), 0).until, Some(at(1990)));
+        let two = QuotaReport { left: Some((units(0), FOR(2))), ..QuotaReport::default() };
+        assert_eq!(first.on_told(at(990), at(940), two, 0).until, Some(at(2990)), "a longer one");
     }
 
     /// What was sent before the last report is old news; requests on their way are taken off what is left.
