@@ -11,6 +11,10 @@
  * 503` is what limit_req refuses with (429), and with `--delayed` it queues what is within the burst. With
  * `--gaps 1,1.2,2` fixed delays of this many gaps of the limit run in place of the clients that know it: what
  * a constant rate could do.
+ *
+ * `--share 4` plays strangers instead. Four processes with rampup share one zone of 20 a second. It refuses with
+ * 429, 503 or 403 and has a burst of 0 or 20. The table is of the second half of `--seconds` (1200):
+ * Jain's index of their shares, the least share, and how much was served and refused.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
@@ -85,12 +89,13 @@ const SETUPS = [
   { name: 'HAProxy, 100 per 10 s, upstream 200 ms', program: 'haproxy', rate: 10, limit: 10, upstream: 200 },
 ]
 
-async function work({ url, seconds, throttle, queue }) {
+async function work({ url, seconds, throttle, queue, who }) {
+  const headers = who === undefined ? {} : { 'x-who': String(who) }
   let send
   if (throttle !== undefined) {
     const { createThrottle } = await import('autothrottle')
     const made = createThrottle(throttle)
-    send = (target) => made.fetch(target)
+    send = (target) => made.fetch(target, { headers })
   } else {
     const { default: PQueue } = await import('p-queue')
     const made = new PQueue(queue)
@@ -155,16 +160,10 @@ async function measure({ name: setupName, program, limit, upstream: ms, directiv
     program === 'nginx'
       ? await startNginx(directives, port, clients.length)
       : await startHaproxy(port, clients.length)
-  const me = fileURLToPath(import.meta.url)
   await Promise.all(
     clients.map(({ options }, index) => {
-      const job = JSON.stringify({
-        url: `http://127.0.0.1:${ports[index]}/`,
-        seconds: SECONDS + 1,
-        ...options,
-      })
-      const worker = spawn(process.execPath, [me, '--work', job], { stdio: ['ignore', 'ignore', 'inherit'] })
-      return new Promise((resolve) => worker.on('exit', resolve))
+      const job = { url: `http://127.0.0.1:${ports[index]}/`, seconds: SECONDS + 1, ...options }
+      return begin(job)
     }),
   )
   const settled = SECONDS > 2 * START ? START : 0
@@ -189,13 +188,55 @@ async function measure({ name: setupName, program, limit, upstream: ms, directiv
   upstream.stop()
 }
 
+/** A process that sends, until it ends. */
+function begin(job) {
+  const me = fileURLToPath(import.meta.url)
+  const worker = spawn(process.execPath, [me, '--work', JSON.stringify(job)], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  return new Promise((resolve) => worker.on('exit', resolve))
+}
+
+/** Strangers at one zone; gives a line of the table. */
+async function share(count, seconds, status, burst) {
+  const rate = 20
+  const upstream = await listen((_, response) => setTimeout(() => response.end('page'), 50))
+  const { ports, stop } = await startNginx(limitReq(rate, burst, status), upstream.port, 1)
+  const job = { url: `http://127.0.0.1:${ports[0]}/`, seconds, ...CLIENTS.rampup() }
+  await Promise.all(Array.from({ length: count }, (_, who) => begin({ ...job, who })))
+  const lines = (await stop()).map((words) => words.map(Number))
+  upstream.stop()
+  const half = Math.min(...lines.map(([, , at]) => at)) + seconds / 2
+  const late = lines.filter(([, , at]) => at >= half && at < half + seconds / 2 - 2)
+  const served = Array.from(
+    { length: count },
+    (_, who) => late.filter(([, code, , by]) => code === 200 && by === who).length,
+  )
+  const sum = served.reduce((a, b) => a + b, 0)
+  const jain = sum ** 2 / (count * served.reduce((a, b) => a + b * b, 0))
+  const refused = (100 * late.filter(([, code]) => code !== 200).length) / late.length
+  const utilisation = sum / (rate * (seconds / 2 - 2))
+  const least = (Math.min(...served) * count) / sum
+  return `| ${status}, burst ${burst} | ${jain.toFixed(2)} | ${least.toFixed(2)} | ${utilisation.toFixed(3)} | ${refused.toFixed(2)} % |`
+}
+
 const job = option('--work')
+const strangers = Number(option('--share', 0))
 if (job !== undefined) {
   await work(JSON.parse(job))
 } else {
   if (!has('nginx')) {
     console.error("nginx is not installed (Debian's nginx-light will do)")
     process.exit(1)
+  }
+  if (strangers > 0) {
+    console.log('| refused with | Jain | least share, of an even one | served of the limit | refused |')
+    console.log('|---|---|---|---|---|')
+    const seconds = Number(option('--seconds', 1200))
+    const kinds = [429, 503, 403].flatMap((status) => [0, 20].map((burst) => [status, burst]))
+    const lines = await Promise.all(kinds.map((kind) => share(strangers, seconds, ...kind)))
+    for (const line of lines) console.log(line)
+    process.exit(0)
   }
   console.log(
     '| server | client | utilisation, settled | share refused, settled | refusals a minute | refused in all |',
