@@ -68,8 +68,8 @@ export abstract class ThrottleObject<Env = unknown> extends DurableObject<Env> {
 }
 
 /**
- * What a Worker holds while it has requests. It asks for what there is to hear: a callback of its own would
- * keep its context alive after its client has gone.
+ * The object that a Worker holds while it has requests. The Worker polls it for messages: a callback of the
+ * Worker's would keep its context alive after its client has gone.
  */
 class Seat extends RpcTarget {
   readonly #room: Room

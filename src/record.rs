@@ -141,7 +141,7 @@ pub const fn camel<const N: usize>(name: &str) -> [u8; N] {
     out
 }
 
-/// The same where there is time.
+/// The same at run time: it allocates.
 pub fn camel_case(name: &str) -> String {
     let mut out = String::new();
     for (index, part) in name.split('_').enumerate() {

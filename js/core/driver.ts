@@ -145,7 +145,7 @@ export class Driver implements Requests {
       waiting.alarm = this.alarm(maxWait, () => this.end(waiting, new TimeoutError(allowed!)))
   }
 
-  /** Asks for everybody, and sees to it that it is asked again for this one. */
+  /** Polls the engine for all that wait, and arms the timer for this request. */
   begin(waiting: Waiter): void {
     const last = this.#last
     this.#last = waiting
@@ -192,7 +192,7 @@ export class Driver implements Requests {
     this.drain()
   }
 
-  /** Tells those who wait (for one scope) that there is no use. All leave before one asks again. */
+  /** Rejects all waiting requests, or those of one scope. All have left before one asks again. */
   failAll(error: unknown, scope?: string): void {
     const all = [...this.#waiting.values()]
     const failed = scope === undefined ? all : all.filter(({ scopes }) => scopes.includes(scope))

@@ -200,7 +200,7 @@ export class Nesting {
       this.#warnings.once('nested', `${message} (${scopesOf(functions)}): ${how}`)
     }
     for (const permit of functions) permit.settle(NOTHING)
-    // An answer is not heard before its hooks have spoken, so these keep their slot.
+    // Hooks run before their answer is settled, so their permits keep the slot.
     for (const waiting of [...requests.waiters])
       if (waiting.inside && !functions.includes(waiting.inside))
         requests.end(waiting, new NestedError(urlTextOf(waiting.target) ?? scopesOf([waiting])))
@@ -224,8 +224,8 @@ export class Nesting {
   }
 
   /**
-   * Where the runtime does not know whose calls wait, one for the very URL that a function is called for is
-   * taken for its own. All else that holds slots can only be told.
+   * Without async context, a waiting call for the very URL that a function is called for counts as its own.
+   * Of all else that holds slots there can only be a warning.
    */
   #guess(requests: Requests, looks: number): void {
     const held = this.#held()

@@ -16,7 +16,7 @@ import type { Scheduler } from './scheduler.js'
 /** To wait for it costs less than for `undefined`, of which a promise is made each time. */
 const SOON = /* @__PURE__ */ Promise.resolve()
 
-/** So much before others is what tells of a refusal. */
+/** Priority bonus of a call that has a refusal to report. */
 const FIRST = 1e9
 
 /** What is run. */

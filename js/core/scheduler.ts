@@ -52,7 +52,7 @@ type Cost = number | readonly number[]
 const NO_OUTCOME: Outcome = {}
 /** After this many requests a warning names hosts that none met: a server is never closed or idle. */
 const SENT = 100
-/** So much before others is who was called in a function that runs: what has begun is to end. */
+/** Priority bonus of calls made inside a running function, so that started work ends first. */
 const BEFORE_OTHERS = 1e6
 
 export class Scheduler {

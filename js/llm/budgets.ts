@@ -5,8 +5,8 @@
  * what open calls are still going to use. The scope holds the difference, so a call leaves only when
  * `level − reserved` has room for it.
  *
- * What is only reserved refills meanwhile, and given back it is there twice. So the level never stands above
- * the whole minus what is reserved. A `remaining` of a call that took a minute may be as old as the call: a
+ * A reservation refills while its call is open; returning all of it would credit the bucket twice. So the
+ * level never stands above the whole minus all reservations. A `remaining` of a call that took a minute may be as old as the call: a
  * correction is made only by what is wrong at both ends of it. Other clients may have the same key. And
  * vendors that charge `max_tokens` whatever comes out give back no token by usage.
  */
@@ -360,7 +360,7 @@ export class Budgets {
   #take({ permit, parts }: Call, kind: Kind, more: number): void {
     const part = parts[kind]!
     part.corrected += more
-    // Given back is what was taken last: what the bucket held before that is no bound.
+    // A refund is of the latest charge, so an older level of the bucket does not limit it.
     permit.begins(this.#its.throttle.now())
     permit.adjust({ [this.scope(kind)]: Math.max(0, part.charged + part.corrected) })
   }

@@ -367,7 +367,7 @@ export class SharedHost implements Host {
     else queueMicrotask(carry)
   }
 
-  /** Does what there is to do. */
+  /** Carries out the machine's pending effects. */
   #carry(): void {
     this.#guard((now) => {
       let effect = this.#machine.poll_effect(now) as Effect | undefined

@@ -171,7 +171,7 @@ export class SocketTransport implements Transport {
   /** Whether no process answers there, or the one that does has been silent for a lease. */
   async #isSilent(): Promise<boolean> {
     if (this.#leader && this.#inodeAt() === this.#found) return this.#now - this.#heardAt >= this.leaseMs
-    // There was none, or there is a new one.
+    // No leader is connected, or another made its socket anew.
     this.#leader?.destroy()
     this.#leader = undefined
     return !(await this.#connect())

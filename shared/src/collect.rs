@@ -1,4 +1,4 @@
-//! A new leader that listens before it decides: so that age decides, and what flies is known.
+//! A new leader listens before it grants: then it knows the age of each request and who is in flight.
 //!
 //! It goes on from the newest snapshot that there is: the stored one, its own, or that of a member.
 

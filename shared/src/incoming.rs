@@ -18,7 +18,7 @@ use crate::{
     stored,
 };
 
-/// An epoch that is so much farther is a lie.
+/// An epoch farther ahead than this is refused.
 const FARTHEST_EPOCH: u64 = 1 << 32;
 /// The same warning comes once in this long.
 const SELDOM: Span = Span::from_micros(60_000_000);
@@ -276,8 +276,8 @@ impl Shared {
         self.out.extend(gone.into_iter().map(|(ticket, why)| Effect::Fail { ticket, why }));
     }
 
-    /// What the engine noticed. Of an answer only its own process hears; of what changed, all; and of what has
-    /// no effect, the process that found it.
+    /// The engine noticed something. Notices of an answer go to the answer's own process, changes to all, and a
+    /// setting without effect to the process that found it.
     pub(crate) fn told(&mut self, then: f64, notices: Value, of: Option<MemberId>, latency: f64) {
         let Value::List(notices) = notices else { return };
         let now = self.now.millis();

@@ -448,7 +448,7 @@ impl Boundary {
         }
     }
 
-    /// What no clock says is no news: time stands still.
+    /// A time that is not a number, or below zero, is ignored: time stands still.
     #[inline(never)]
     fn now(&self, ms: f64) -> Instant {
         Instant::from_millis(ms).unwrap_or_else(|| self.engine.now())

@@ -41,8 +41,8 @@ use crate::{
     time::{Instant, LONGEST_MS, Span},
 };
 
-/// What left so shortly before a snapshot was taken may not be in it: its way takes time. It counts twice
-/// rather than not at all.
+/// A request that left so shortly before a snapshot was taken may be missing from it, since the message takes
+/// time. It counts twice rather than not at all.
 const ON_ITS_WAY: Span = Span::from_micros(100_000);
 
 /// Decides when requests may be sent. See the crate's documentation for the loop.

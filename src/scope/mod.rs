@@ -252,7 +252,7 @@ impl Scope {
     }
 
     /// How large a part of its limits a request of this cost takes. Where a policy bounds the cost, one of a
-    /// unit or less takes none: who says no costs has no order by them.
+    /// unit or less takes none, so requests without a cost keep their order.
     pub fn share(&self, cost: Cost) -> u64 {
         let quotas = self.config.quotas.iter().map(|quota| cost.share_of(quota.limit));
         let beyond = Some(cost.less(1)).filter(|&beyond| beyond > Cost::ZERO);

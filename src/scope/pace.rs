@@ -115,7 +115,7 @@ impl Scope {
         }
         let server = self.server.as_deref();
         let flying = Cost::whole(self.slots.in_flight());
-        // Of a budget a new window has begun: no more are on their way than it can give until one is back.
+        // A budget's window has turned: no more than a whole window is in flight until one answer is back.
         let is_unsure = self.config.is_budget && flying > Cost::ZERO;
         let turned = server.filter(|_| is_unsure).and_then(|server| server.quota.turned(now));
         if turned.is_some_and(|window| flying.plus(cost) > window) {
@@ -181,8 +181,8 @@ impl Scope {
         self.backoff(now).map_or(0.0, |state| state.pace.millis()).max(below)
     }
 
-    /// Whether its slots bound it and no more: no time, no quota, and no limit that a server said. Slots that
-    /// were taken away are not in use any more.
+    /// Whether slots are its only limit: no time, no quota, and no limit that a server said. Slots that were
+    /// taken away are not in use any more.
     pub fn is_bound_by_slots(&self, now: Instant) -> bool {
         let config = &self.config;
         let is_free = config.delay == 0.0 && config.slot_delay == Span::ZERO && self.quotas.is_empty();

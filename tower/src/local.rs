@@ -282,7 +282,7 @@ impl Transport {
         if self.leader.is_some() && inode(path) == self.found {
             return Ok(self.heard_at.elapsed() >= LEASE);
         }
-        // There was none, or there is a new one.
+        // No leader is connected, or another made its socket anew.
         self.leader = None;
         Ok(!self.connect(path, tell).await?)
     }

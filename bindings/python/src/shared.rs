@@ -345,7 +345,7 @@ fn instant(now: Whole) -> Instant {
     Instant::from_millis(now.now()).unwrap_or_default()
 }
 
-/// What is no name is that of no process.
+/// An invalid name is that of no process.
 fn member_of(id: &str) -> MemberId {
     id.parse().unwrap_or(MemberId([0; 16]))
 }

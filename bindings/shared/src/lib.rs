@@ -364,7 +364,7 @@ const OFFLINE: [Offline; 3] = [Offline::Divide, Offline::Wait, Offline::Fail];
 const UNKNOWN: &str = "the request names no scope that is known";
 
 impl WasmShared {
-    /// What no clock says is no news: time stands still.
+    /// A time that is not a number, or below zero, is ignored: time stands still.
     fn at(&mut self, ms: f64) -> Instant {
         self.now = Instant::from_millis(ms).unwrap_or(self.now);
         self.now
@@ -381,7 +381,7 @@ impl WasmShared {
     }
 }
 
-/// What is no name is that of no process.
+/// An invalid name is that of no process.
 fn member(id: &str) -> MemberId {
     id.parse().unwrap_or(MemberId([0; 16]))
 }

@@ -305,9 +305,7 @@ class Scheduler(Draining):
 
     @locked
     def fail_all(self, error: BaseException, scope: str | None = None) -> None:
-        """Tells those who wait (for one scope) that there is no use. All leave before the next is
-        asked.
-        """
+        """Fails all waiting requests, or those of one scope. All have left before one asks again."""
         now = self.clock.now()
         failed = [each for each in self.waiting.values() if scope is None or scope in each.scopes]
         for waiting in failed:

@@ -70,7 +70,7 @@ LOOK = 10.0
 """After this many seconds without a slot that comes back, look who holds them."""
 
 BEFORE_OTHERS = 1e6
-"""So much before others is what a function that runs asks for: what has begun is to end."""
+"""Priority bonus of calls made inside a running function, so that started work ends first."""
 
 
 def own_of(

@@ -40,8 +40,8 @@ pub(super) struct Failing {
 impl Failing {
     /// The share that fails whatever the pace: none until one did.
     fn share(&self) -> f64 {
-        // A few more are taken to have gone well: one of two that failed is no share. A leak of twice that
-        // hears of what is more than a third.
+        // A few more are taken to have gone well, since one of two that failed is no share. A leak of twice
+        // that share detects failures of more than a third.
         (self.failed / (self.sent + FEW)).min(WIDE / 2.0)
     }
 

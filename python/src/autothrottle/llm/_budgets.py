@@ -4,8 +4,8 @@ Each budget is a scope with a rate. Two accounts are kept of it: what the vendor
 open calls are still going to use. The scope holds the difference, so a call leaves only when
 ``level - reserved`` has room for it.
 
-What is only reserved refills meanwhile, so the level never stands above the whole minus what is reserved. A
-``remaining`` of a call that took a minute may be as old as the call: a correction is made only by what is
+A reservation refills while its call is open, so the level never stands above the whole minus all
+reservations. A ``remaining`` of a call that took a minute may be as old as the call: a correction is made only by what is
 wrong at both ends of it. Other clients may have the same key. Vendors that charge ``max_tokens`` whatever
 comes out give back no token by usage.
 """
@@ -395,7 +395,7 @@ class Budgets:
 
     def _adjust(self, call: Call, kind: Kind) -> None:
         cost = call.charged.get(kind, 0) + call.corrected.get(kind, 0)
-        # Given back is what was taken last: what the bucket held before that is no bound.
+        # A refund is of the latest charge, so an older level of the bucket does not limit it.
         call.permit.charge.sent = self._throttle._clock.now()
         call.permit.adjust({self.scope(kind): max(0.0, cost)})
 
