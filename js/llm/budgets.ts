@@ -6,9 +6,9 @@
  * `level − reserved` has room for it.
  *
  * A reservation refills while its call is open; returning all of it would credit the bucket twice. So the
- * level never stands above the whole minus all reservations. A `remaining` of a call that took a minute may be as old as the call: a
- * correction is made only by what is wrong at both ends of it. Other clients may have the same key. And
- * vendors that charge `max_tokens` whatever comes out give back no token by usage.
+ * level never stands above the whole minus all reservations. A `remaining` of a call that took a minute may
+ * be as old as the call: a correction is made only by what is wrong at both ends of it. Other clients may
+ * have the same key. And vendors that charge `max_tokens` whatever comes out give back no token by usage.
  */
 import type { Permit } from '../core/permit.js'
 import type { ScopeOptions } from '../options/options.js'

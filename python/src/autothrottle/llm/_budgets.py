@@ -5,9 +5,9 @@ open calls are still going to use. The scope holds the difference, so a call lea
 ``level - reserved`` has room for it.
 
 A reservation refills while its call is open, so the level never stands above the whole minus all
-reservations. A ``remaining`` of a call that took a minute may be as old as the call: a correction is made only by what is
-wrong at both ends of it. Other clients may have the same key. Vendors that charge ``max_tokens`` whatever
-comes out give back no token by usage.
+reservations. A ``remaining`` of a call that took a minute may be as old as the call: a correction is made
+only by what is wrong at both ends of it. Other clients may have the same key. Vendors that charge
+``max_tokens`` whatever comes out give back no token by usage.
 """
 
 from __future__ import annotations
