@@ -12,8 +12,8 @@
  * `--gaps 1,1.2,2` fixed delays of this many gaps of the limit run in place of the clients that know it: what
  * a constant rate could do.
  *
- * `--share 4` plays strangers instead. Four processes with rampup share one zone of 20 a second. It refuses with
- * 429, 503 or 403 and has a burst of 0 or 20. The table is of the second half of `--seconds` (1200):
+ * `--share 4` plays strangers instead. Four processes with rampup share one zone of 20 a second. It refuses
+ * with 429, 503 or 403 and has a burst of 0 or 20. The table is of the second half of `--seconds` (1200):
  * Jain's index of their shares, the least share, and how much was served and refused.
  */
 import { spawn } from 'node:child_process'
