@@ -130,10 +130,13 @@ impl Config {
         })
     }
 
-    /// A scope was configured at run time: the limit of all scopes must not be in its way.
-    pub(crate) fn follow(&mut self, scope: &ScopeConfig) {
+    /// A scope was configured at run time: the limit of all scopes must not be in its way. Beside a rate it
+    /// is the scope's own, too.
+    pub(crate) fn follow(&mut self, scope: &mut ScopeConfig) {
         if !self.is_max_in_flight_typed {
             self.max_in_flight = self.max_in_flight.max(scope.in_flight());
+            scope.global = self.max_in_flight;
+            scope.resolve();
         }
     }
 

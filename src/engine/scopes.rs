@@ -120,11 +120,11 @@ impl Engine {
 
     /// Changes settings of one scope. Waiting requests feel it at once, in both directions.
     pub fn configure(&mut self, now: Instant, scope: ScopeId, partial: Value) -> Result<(), ConfigError> {
-        let changed = match self.known(scope) {
+        let mut changed = match self.known(scope) {
             Some(index) => self.registry[index].scope.config.changed(partial)?,
             None => return Ok(()),
         };
-        self.config.follow(&changed);
+        self.config.follow(&mut changed);
         self.change(now, scope, |scope, now| scope.configure(now, changed.into()));
         if let Some(index) = self.known(scope) {
             self.report_configured(index);

@@ -259,6 +259,33 @@ fn a_scope_that_ramps_lifts_the_limit_of_all_that_nobody_typed() {
 }
 
 #[test]
+fn a_scope_that_is_configured_has_the_limit_of_all_that_it_raises() {
+    let mut engine = engine(r#"{ "rate": 50 }"#);
+    let now = Instant::default();
+    let [many, paced, kept] = ["many", "paced", "kept"].map(|name| engine.scope(name));
+    engine.configure(now, many, json(r#"{ "concurrency": 200 }"#)).unwrap();
+    assert_eq!(engine.config().max_in_flight, 200);
+    assert_eq!(without_effect(&mut engine), [""; 0], "two hundred slots are no more than the limit is now");
+    engine.configure(now, paced, json(r#"{ "rate": 40 }"#)).unwrap();
+    let mut at = 0;
+    let mut flies = |scope| {
+        for _ in 0..300 {
+            engine.submit(Instant::from_micros(at * 1000), Request::new(&[scope])).unwrap();
+        }
+        let mut sent = 0;
+        for _ in 0..3000 {
+            at += 20;
+            while let Decision::Send(_) = engine.poll(Instant::from_micros(at * 1000)) {
+                sent += 1;
+            }
+        }
+        sent
+    };
+    assert_eq!(flies(kept), 16, "a scope that was not configured keeps its slots");
+    assert_eq!(flies(paced), 184, "beside a rate they are the limit of all: 200, of which 16 are taken");
+}
+
+#[test]
 fn the_limit_of_all_scopes_has_one_name_wherever_it_binds() {
     // Sixteen slots by default, an answer every two seconds: eight a second, and 50 were typed.
     for scopes in [&["a"][..], &["a", "b"]] {
