@@ -72,7 +72,22 @@ async function rust() {
   const alone = ['--quiet', '--locked', '--manifest-path', 'tower/Cargo.toml']
   await step('tower: without features', () => run('cargo', ['check', ...alone]))
   await step('crates, as they would be published', packCrates)
+  await oldestRust()
   await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
+}
+
+/** Crates that are published or built into a package, with the oldest Rust that each names: users have it. */
+async function oldestRust() {
+  const places = ['.', 'reading', 'crates/llm', 'shared', 'tower']
+  const manifests = places.map((place) => `${place}/Cargo.toml`)
+  for (const manifest of manifests) {
+    const [, named] = /^rust-version = "(.+)"$/m.exec(readFileSync(`${root}/${manifest}`, 'utf8'))
+    const oldest = `${named}.0`
+    await run('rustup', ['toolchain', 'install', oldest, '--profile', 'minimal'])
+    const check = ['check', '--quiet', '--locked', '--all-features', '--manifest-path', manifest]
+    const apart = ['--target-dir', `target/rust-${oldest}`]
+    await step(`${manifest} with Rust ${oldest}`, () => run('cargo', [`+${oldest}`, ...check, ...apart]))
+  }
 }
 
 /** A host of the component in Rust. */
@@ -194,12 +209,6 @@ async function nightly() {
   await step("Scrapy's own tests", () => run('python3', ['python/scripts/scrapy_suite.py']))
   await runtimes(['runtimes'])
   await node('types, older TypeScript too', ['tests/package/types.test.mjs'])
-  for (const manifest of ['Cargo.toml', 'tower/Cargo.toml']) {
-    const [, oldest] = /^rust-version = "(.+)"$/m.exec(readFileSync(`${root}/${manifest}`, 'utf8'))
-    await run('rustup', ['toolchain', 'install', oldest, '--profile', 'minimal'])
-    const check = [`+${oldest}`, 'check', '--locked', '--all-features', '--manifest-path', manifest]
-    await step(`${manifest} with Rust ${oldest}`, () => run('cargo', check))
-  }
   // A hundredth of the engine's mutants and one room of TypeScript's each night: all of them take days.
   if (capture('cargo', ['mutants', '--version']) === undefined)
     throw new Error('cargo-mutants is missing: cargo install cargo-mutants --locked')
