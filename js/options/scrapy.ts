@@ -111,10 +111,10 @@ const KINDS: Record<string, (value: unknown, dict: ReadDict) => unknown> = {
     ]),
   // Classes of Scrapy's and Twisted's, by what they are about: a failure has no class here.
   exceptions: (value) => {
-    const kinds = list(value).map((name) => {
+    const kinds = items(list(value), (name) => {
       if (/timeout|timedout/i.test(text(name))) return 'timeout'
       const isKnown = /connect|responsefailed|dns|ioerror|oserror|socket|tunnel|ssl|tls/i.test(text(name))
-      return checked('connection', isKnown, 'exceptions that are timeouts or failed connections')
+      return checked('connection', isKnown, 'an exception that is a timeout or a failed connection')
     })
     return [...new Set(kinds)]
   },

@@ -313,9 +313,26 @@ def test_all_problems_at_once_in_the_words_that_were_typed() -> None:
 
 
 def test_a_class_that_is_not_there() -> None:
-    for name in ("THROTTLING_MANAGER", "THROTTLING_SCOPE_MANAGER", "BACKOFF_EXCEPTIONS"):
+    for name in ("THROTTLING_MANAGER", "THROTTLING_SCOPE_MANAGER"):
         with pytest.raises(ConfigError, match=f"^{name}: want a class or its import path .*got .*nowhere"):
             Bench({name: "nowhere.Class"})
+
+
+def test_an_exception_that_is_not_there_is_named_by_its_place() -> None:
+    typed: Any
+    for typed in ([OSError, "nowhere.Class"], "builtins.OSError, nowhere.Class"):
+        with pytest.raises(ConfigError) as caught:
+            Bench({"BACKOFF_EXCEPTIONS": typed})
+        [problem] = caught.value.problems
+        assert (problem.path, problem.got) == ("BACKOFF_EXCEPTIONS[1]", "'nowhere.Class'")
+        assert problem.want.startswith("a class or its import path (")
+    scopes = {"api.example": {"backoff": {"exceptions": [7]}}}
+    with pytest.raises(ConfigError) as caught:
+        Bench({"THROTTLING_SCOPES": scopes})
+    assert str(caught.value) == (
+        'THROTTLING_SCOPES["api.example"]["backoff"]["exceptions"][0]: '
+        "want a class of exceptions or its import path; got 7"
+    )
 
 
 def test_a_setting_of_somebody_else_is_no_problem() -> None:

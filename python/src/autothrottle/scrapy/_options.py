@@ -210,7 +210,7 @@ class _Reader:
         try:
             return convert(value)
         except WantError as want:
-            self._problems.append(Problem(name, str(want), repr(value)))
+            self._problems.append(want.problem(name, value))
             return default
 
     def _of_names(self, name: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
@@ -315,7 +315,7 @@ class _Reader:
             try:
                 self._entry(made, key, kind, each, place, f"{at}.{key}", scope)
             except WantError as want:
-                self._problems.append(Problem(place, str(want), repr(each)))
+                self._problems.append(want.problem(place, each))
         return made
 
     def _entry(
@@ -431,10 +431,13 @@ def _exceptions(value: Any) -> Exceptions:
     import scrapy.exceptions
 
     classes: list[type[BaseException]] = []
-    for each in read_list(value):
-        made = load(each)
-        if not (isinstance(made, type) and issubclass(made, BaseException)):
-            raise WantError("classes of exceptions or their import paths")
+    for index, each in enumerate(read_list(value)):
+        try:
+            made = load(each)
+            if not (isinstance(made, type) and issubclass(made, BaseException)):
+                raise WantError("a class of exceptions or its import path")
+        except WantError as want:
+            raise WantError(str(want), index, each) from None
         path = f"{made.__module__}.{made.__qualname__}"
         name = _SCRAPYS.get(each if isinstance(each, str) else path, "")
         classes += [made, getattr(scrapy.exceptions, name, made)]
@@ -451,7 +454,18 @@ def _unknown(name: str, value: Any, known: Any, path: str) -> Problem:
 
 
 class WantError(Exception):
-    """What would have been right."""
+    """What would have been right, of an item of a list where that is wrong."""
+
+    def __init__(self, want: str, index: int | None = None, item: Any = None) -> None:
+        super().__init__(want)
+        self._index = index
+        self._item = item
+
+    def problem(self, path: str, value: Any) -> Problem:
+        """The same of what was typed at a path."""
+        if self._index is None:
+            return Problem(path, str(self), repr(value))
+        return Problem(f"{path}[{self._index}]", str(self), repr(self._item))
 
 
 def plain(value: Any) -> Any:
