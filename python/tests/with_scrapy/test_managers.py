@@ -87,18 +87,21 @@ def steps(bench: Bench) -> dict[str, int]:
 @virtual
 async def test_a_scraping_api_and_its_target() -> None:
     url = "https://api.toscrape.com/?url=https://example.com"
-    for manager, expected in (
-        ("polite.throttling.ScrapingApi", {"api.toscrape.com": 1, "example.com": 1}),
-        ("polite.throttling.PatientApi", {"api.toscrape.com": 0, "example.com": 1}),
+    of_target, of_api = (200, "503"), (429, "200")
+    for manager, (status, upstream), api, target in (
+        ("ScrapingApi", of_target, 1, 1),
+        ("ScrapingApi", of_api, 1, 1),
+        ("PatientApi", of_target, 0, 1),
+        ("PatientApi", of_api, 1, 0),
     ):
-        bench = Bench({**FREE, "THROTTLING_MANAGER": manager})
-        bench.server.answer = lambda request: Response(
-            request.url, headers={"X-Upstream-Status-Code": "503"}, request=request
+        bench = Bench({**FREE, "THROTTLING_MANAGER": f"polite.throttling.{manager}"})
+        bench.server.answer = lambda request, status=status, upstream=upstream: Response(
+            request.url, status=status, headers={"X-Upstream-Status-Code": upstream}, request=request
         )
         fetched = bench.get(url)
         await settle()
-        assert fetched.result().status == 200
-        assert steps(bench) == expected
+        assert fetched.result().status == status
+        assert steps(bench) == {"api.toscrape.com": api, "example.com": target}
         bench.server.answer = lambda request: Response(request.url, request=request)
         bench.get("https://api.toscrape.com/?url=https://a.example")
         await bench.clock.advance(5)

@@ -13,6 +13,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 from scrapy.pqueues import DownloaderAwarePriorityQueue
+from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.squeues import LifoMemoryQueue
 from twisted.internet import error
 
@@ -443,3 +444,19 @@ async def test_what_waits_fails_when_the_host_is_down() -> None:
     assert errors == [ConnectionRefusedError] * sent + [ScopeDownError] * (30 - sent)
     # The others wait for their turn as before.
     assert [each.done() for each in well] == [True, True, False]
+
+
+@virtual
+async def test_crawl_delay_is_kept_under_concurrent_requests_per_domain() -> None:
+    bench = Bench({**FREE, "THROTTLING_SCOPES": {"mine.example": {"concurrency": 8}}})
+    parser = ProtegoRobotParser(b"User-agent: *\nCrawl-delay: 5\n", None)
+    for host in ("a.example", "mine.example"):
+        bench.downloader._robots_parsed(parser, Request(f"https://{host}/robots.txt"))
+    bench.server.latency = 7
+    for index in range(3):
+        bench.get(f"https://a.example/{index}")
+        bench.get(f"https://mine.example/{index}")
+    await bench.clock.advance(30)
+    sent = {host: [at for at, url in bench.server.sent if host in url] for host in ("//a.", "//mine.")}
+    assert sent["//a."] == [0, 7, 14], "one at a time: five seconds apart, but each takes seven"
+    assert sent["//mine."] == [0, 0, 0], "a scope of your own keeps its slots"

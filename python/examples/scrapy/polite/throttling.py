@@ -96,13 +96,16 @@ class ScrapingApi(ThrottlingManager):
 
 
 class PatientApi(ScrapingApi):
-    """Better than the draft's: a target that refuses slows the target down, and not the API."""
+    """Better than the draft's: a target that refuses slows the target down, an API that refuses the API."""
 
     async def get_response_backoff(self, response: Response) -> Backoffs:
+        assert response.request is not None
         backoffs = await super().get_response_backoff(response)
-        if response.status != 200 or not isinstance(backoffs, dict):
+        api = urlparse_cached(response.request).netloc
+        if api != "api.toscrape.com" or not isinstance(backoffs, dict):
             return backoffs
-        return {scope: means for scope, means in backoffs.items() if scope != "api.toscrape.com"}
+        is_of_api = response.status != 200
+        return {scope: means for scope, means in backoffs.items() if (scope == api) == is_of_api}
 
 
 def estimate_request_cost(request: Request) -> float:
