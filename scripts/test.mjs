@@ -76,7 +76,7 @@ async function rust() {
   await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
 
-/** Crates that are published or built into a package, with the oldest Rust that each names: users have it. */
+/** Crates that are published or built into a package, with the oldest Rust that each names. */
 async function oldestRust() {
   const places = ['.', 'reading', 'crates/llm', 'shared', 'tower']
   const manifests = places.map((place) => `${place}/Cargo.toml`)

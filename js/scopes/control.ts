@@ -33,8 +33,8 @@ export class ScopeControl {
   }
 
   /**
-   * Changes settings and keeps what was learned. It counts at once, also for waiting requests. More slots than
-   * `maxInFlight` raise that, unless you typed it. Other scopes keep theirs: 16 beside a `rate` by default.
+   * Changes settings and keeps what was learned. It counts at once, also for waiting requests. More slots
+   * than `maxInFlight` raise that, unless you typed it. Other scopes keep theirs: 16 beside a `rate`.
    *
    * @throws {ConfigError} listing every problem; then no setting has changed.
    */

@@ -113,7 +113,7 @@ async fn a_rate_and_a_quota_hold_for_all_of_a_group() {
     );
 }
 
-/// GitHub's budgets: one that is used up keeps no request of another back, in whichever process it was told.
+/// GitHub's budgets: one that is used up keeps no request of another back, in whichever process an answer says so.
 #[tokio::test]
 async fn budgets_of_a_server_are_known_to_all_of_a_group() {
     let Some(server) = Server::start() else { return };
