@@ -12,6 +12,8 @@ mod typescript_records;
 
 use std::{fs, path::Path};
 
+use autothrottle::config::table::{DefaultValue, Kind, Row, Text};
+
 /// A file that is written from Rust.
 pub struct Written {
     /// Where it stands in the repository.
@@ -44,4 +46,44 @@ pub fn stale(root: &Path) -> Vec<&'static str> {
         written.is_committed && found != (written.text)()
     };
     FILES.iter().filter(is_stale).map(|written| written.file).collect()
+}
+
+/// A default in words, with when another one holds. `own`: what a language writes otherwise; `tongue`: a
+/// text in its words.
+fn default_of(
+    row: &Row,
+    text: &Text,
+    own: impl Fn(DefaultValue) -> Option<String>,
+    tongue: impl Fn(&str) -> String,
+) -> String {
+    if row.default == DefaultValue::Unset && !text.when.is_empty() {
+        return tongue(text.when);
+    }
+    let value = own(row.default).unwrap_or_else(|| match row.default {
+        DefaultValue::Required => "required".into(),
+        DefaultValue::Unset => "none".into(),
+        DefaultValue::Empty => "{}".into(),
+        DefaultValue::Number(number) => number.to_string(),
+        DefaultValue::Flag(flag) => flag.to_string(),
+        DefaultValue::Word(word) => word.into(),
+        DefaultValue::Words(words) => words.join(", "),
+        DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    });
+    if text.when.is_empty() { value } else { format!("{value}; {}", tongue(text.when)) }
+}
+
+/// What a setting means, what it wants, its default and the reason for that, in a language's words.
+fn meaning(row: &Row, text: &Text, default: &str, tongue: impl Fn(&str) -> String) -> String {
+    let mut parts = vec![tongue(text.about)];
+    if matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction) {
+        let wants = row.kind.wants();
+        parts.push(format!("{}{}.", wants[..1].to_uppercase(), &wants[1..]));
+    }
+    if row.default != DefaultValue::Required {
+        parts.push(format!("Default {default}."));
+    }
+    if !text.because.is_empty() {
+        parts.push(tongue(text.because));
+    }
+    parts.join(" ")
 }

@@ -126,34 +126,20 @@ fn type_of(row: &Row) -> String {
 /// The default in words; times in seconds.
 fn default_of(row: &Row, text: &Text) -> String {
     let is_time = matches!(row.kind, Kind::Millis { .. });
-    let value = match row.default {
-        DefaultValue::Required => "required".into(),
-        DefaultValue::Unset if !text.when.is_empty() => return pythonic(text.when),
-        DefaultValue::Unset => "none".into(),
-        DefaultValue::Empty => "{}".into(),
-        DefaultValue::Number(number) => (if is_time { number / 1000.0 } else { number }).to_string(),
-        DefaultValue::Flag(flag) => (if flag { "True" } else { "False" }).into(),
-        DefaultValue::Word(word) => word.into(),
-        DefaultValue::Words(words) => words.join(", "),
-        DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    let own = |value| match value {
+        DefaultValue::Number(number) if is_time => Some((number / 1000.0).to_string()),
+        DefaultValue::Flag(flag) => Some((if flag { "True" } else { "False" }).into()),
+        _ => None,
     };
-    if text.when.is_empty() { value } else { format!("{value}; {}", pythonic(text.when)) }
+    super::default_of(row, text, own, pythonic)
 }
 
 /// What a setting means, in lines that fit.
 fn doc(row: &Row, text: &Text) -> String {
-    let mut doc = pythonic(text.about);
-    let wants = row.kind.wants();
-    if matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction) {
-        write!(doc, " {}{}.", wants[..1].to_uppercase(), &wants[1..]).unwrap();
-    }
-    if row.default != DefaultValue::Required {
-        write!(doc, " Default {}.", default_of(row, text)).unwrap();
-    }
-    for more in [pythonic(text.because), scrapys(text)] {
-        if !more.is_empty() {
-            write!(doc, " {more}").unwrap();
-        }
+    let mut doc = super::meaning(row, text, &default_of(row, text), pythonic);
+    let scrapys = scrapys(text);
+    if !scrapys.is_empty() {
+        write!(doc, " {scrapys}").unwrap();
     }
     docstring(&doc)
 }

@@ -98,35 +98,20 @@ fn type_of(kind: Kind) -> Option<String> {
 /// The default in words.
 fn default_of(row: &Row, text: &Text) -> String {
     let is_time = matches!(row.kind, Kind::Millis { .. });
-    let value = match row.default {
-        DefaultValue::Required => "required".into(),
-        DefaultValue::Unset if !text.when.is_empty() => return rustic(text.when),
-        DefaultValue::Unset | DefaultValue::Empty => "none".into(),
-        DefaultValue::Flag(false) if row.kind == Kind::MillisOrFalse => "none".into(),
-        DefaultValue::Number(number) if is_time && number >= 1000.0 => format!("{} s", number / 1000.0),
-        DefaultValue::Number(number) if is_time => format!("{number} ms"),
-        DefaultValue::Number(number) => number.to_string(),
-        DefaultValue::Flag(flag) => flag.to_string(),
-        DefaultValue::Word(word) => format!("`{}{}`", word[..1].to_uppercase(), &word[1..]),
-        DefaultValue::Words(words) => words.join(", "),
-        DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    let own = |value| match value {
+        DefaultValue::Empty => Some("none".into()),
+        DefaultValue::Flag(false) if row.kind == Kind::MillisOrFalse => Some("none".into()),
+        DefaultValue::Number(number) if is_time && number >= 1000.0 => Some(format!("{} s", number / 1000.0)),
+        DefaultValue::Number(number) if is_time => Some(format!("{number} ms")),
+        DefaultValue::Word(word) => Some(format!("`{}{}`", word[..1].to_uppercase(), &word[1..])),
+        _ => None,
     };
-    if text.when.is_empty() { value } else { format!("{value}; {}", rustic(text.when)) }
+    super::default_of(row, text, own, rustic)
 }
 
 /// What a setting means, in lines that fit.
 fn doc(row: &Row, text: &Text) -> String {
-    let mut doc = rustic(text.about);
-    let wants = row.kind.wants();
-    if matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction) {
-        write!(doc, " {}{}.", wants[..1].to_uppercase(), &wants[1..]).unwrap();
-    }
-    if row.default != DefaultValue::Required {
-        write!(doc, " Default {}.", default_of(row, text)).unwrap();
-    }
-    if !text.because.is_empty() {
-        write!(doc, " {}", rustic(text.because)).unwrap();
-    }
+    let doc = super::meaning(row, text, &default_of(row, text), rustic);
     let mut out = String::new();
     let mut line = String::from("        ///");
     for word in doc.split(' ') {

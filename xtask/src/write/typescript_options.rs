@@ -83,20 +83,13 @@ pub fn settings() -> impl Iterator<Item = (&'static Row, &'static Text)> {
     throttle.chain(simulate::ROWS.iter().zip(simulate::TEXTS))
 }
 
-/// The default in words, with when another one holds.
+/// The default in words.
 pub fn default_of(row: &Row, text: &Text) -> String {
-    let value = match row.default {
-        DefaultValue::Required => "required".into(),
-        DefaultValue::Unset if !text.when.is_empty() => return text.when.into(),
-        DefaultValue::Unset => "none".into(),
-        DefaultValue::Empty => "{}".into(),
-        DefaultValue::Number(number) => number.to_string(),
-        DefaultValue::Flag(flag) => flag.to_string(),
-        DefaultValue::Word(word) => format!("`{word}`"),
-        DefaultValue::Words(words) => words.join(", "),
-        DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    let own = |value| match value {
+        DefaultValue::Word(word) => Some(format!("`{word}`")),
+        _ => None,
     };
-    if text.when.is_empty() { value } else { format!("{value}; {}", text.when) }
+    super::default_of(row, text, own, str::to_string)
 }
 
 fn interface(of: Section) -> &'static str {
