@@ -11,8 +11,8 @@ const MOST: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Split {
     /// Each with its place in the order in which they became known.
-    scopes: VecMap<String, u64>,
-    count: u64,
+    scopes: VecMap<String, f64>,
+    count: f64,
 }
 
 impl Split {
@@ -29,13 +29,11 @@ impl Split {
         if self.has(&scope) {
             return false;
         }
-        if self.scopes.len() >= MOST
-            && let Some(eldest) = self.scopes.iter().min_by_key(|&(_, place)| place)
-        {
-            let name = eldest.0.clone();
-            self.scopes.remove(&name);
+        if self.scopes.len() >= MOST {
+            let eldest = self.scopes.values().fold(f64::INFINITY, |eldest, &place| eldest.min(place));
+            self.scopes.retain(|_, place| *place > eldest);
         }
-        self.count += 1;
+        self.count += 1.0;
         self.scopes.add(scope, self.count)
     }
 }

@@ -23,7 +23,6 @@ from ._native import MOST_ROBOTS_BYTES
 from ._outcome import NOTHING, Outcome, answer_in, failure_of
 from ._permit import Begun, Permit, Wait, Waiting
 from ._requests import RequestOptions, Settings, seconds_of, wait_of
-from ._scheduler import Scheduler
 from .errors import BodyNotReplayableError, DisallowedError, RetryAfterTooLongError
 
 R = TypeVar("R")
@@ -111,9 +110,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 outcome.scopes = await _asked_about_error(core, error, request, permit)
                 if left == 0:
                     raise
-                verdict = _end(
-                    scheduler, permit, outcome, _wait_again(core, options, start), call.is_replayable()
-                )
+                verdict = _end(core, permit, outcome, wait.again(core._clock.now() - start), call)
                 if verdict == "again":
                     raise BodyNotReplayableError() from error
                 if not isinstance(verdict, Waiting):
@@ -125,9 +122,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 is_called_bad = outcome.backoff is True or outcome.scopes is not None
                 if left == 0 or (status < 400 and not is_called_bad):
                     return _answered(core, call, response, permit, outcome)
-                verdict = _end(
-                    scheduler, permit, outcome, _wait_again(core, options, start), call.is_replayable()
-                )
+                verdict = _end(core, permit, outcome, wait.again(core._clock.now() - start), call)
                 if verdict == "over":
                     return Exchanged(response, None)
                 if verdict == "again":
@@ -146,9 +141,9 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
         permit = await core._wait(verdict)
 
 
-def _end(scheduler: Scheduler, permit: Permit, outcome: Outcome, wait: Wait, is_replayable: bool) -> Any:
+def _end(core: Core, permit: Permit, outcome: Outcome, wait: Wait, call: Call[Any]) -> Any:
     permit.take()
-    return scheduler.end(permit, outcome, wait, is_replayable)
+    return core._scheduler.end(permit, outcome, wait, call.is_replayable())
 
 
 def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: Outcome) -> Exchanged[R]:
@@ -206,15 +201,6 @@ def _first_wait(settings: Settings, call: Call[Any]) -> Wait:
     if asked > settings.redirect_max_delay * NANOS:
         raise RetryAfterTooLongError(asked / NANOS, settings.redirect_max_delay)
     return wait._replace(delay=max(wait.delay, asked), is_taken=True)
-
-
-def _wait_again(core: Core, options: RequestOptions, start: int) -> Wait:
-    """How the next attempt waits, and how much longer."""
-    wait = wait_of(options.get("priority", 0), options.get("cost", 1), 0, options.get("max_wait"))
-    wait = wait._replace(is_taken=True)
-    if wait.max_wait is None:
-        return wait
-    return wait._replace(max_wait=max(0.0, wait.max_wait - (core._clock.now() - start) / NANOS))
 
 
 async def _discarded(call: Call[R], response: R) -> None:

@@ -35,6 +35,11 @@ class Wait(NamedTuple):
     is_taken: bool = False
     """Whether it belongs to what was taken in before: a retry, a hop of a redirect."""
 
+    def again(self, spent: int) -> Wait:
+        """How the next attempt waits when so much of the whole is over."""
+        left = None if self.max_wait is None else max(0.0, self.max_wait - spent / NANOS)
+        return self._replace(delay=0, max_wait=left, is_taken=True)
+
 
 class Waiting:
     """A request that waits. Its caller hears by ``wake``."""

@@ -50,59 +50,47 @@ async def run(
     limit: float | None = None,
 ) -> Any:
     """Calls with a permit, and settles with what that gives or raises."""
-    with core._scheduler.job(wait) as taken:
-        return await _run(core, target, call, scopes, taken, retry, limit)
-
-
-async def _run(
-    core: Runner,
-    target: object,
-    call: Callable[[Permit], Any],
-    scopes: Scopes | None,
-    wait: Wait,
-    retry: bool | RunRetry | None,
-    limit: float | None,
-) -> Any:
-    left = retries_of(retry, core._settings)
-    start = core._clock.now()
-    permit = await core._enter(target, scopes, wait)
-    while True:
-        if left > 0:
-            permit.again = _wait_again(wait, core._clock.now() - start)
-        try:
-            with around(permit):
-                result = await core._call(call, permit, limit)
-        except BaseException as error:
-            outcome = outcome_of_error(error)
-            _tell_of_retry(core, permit, outcome, retry)
-            permit.end(outcome)
-            permit = permit.heir or permit
-            verdict = permit.verdict
-            if not isinstance(error, Exception) and isinstance(verdict, Waiting):
-                core._scheduler.give_up(verdict, error)
-            if not isinstance(error, Exception) or verdict in (None, "over", "too-long"):
-                raise
-        else:
-            outcome = outcome_of_result(result)
-            if core._settings.when is not None and outcome.status is not None and not permit.is_settled:
-                outcome = await _asked_about(core, permit, result, outcome)
-            _tell_of_retry(core, permit, outcome, retry)
-            permit.end(outcome)
-            permit = permit.heir or permit
-            verdict = permit.verdict
-            if verdict == "too-long" and left > 0:
-                asked = permit.asked or core._scheduler.asked or 0
-                raise RetryAfterTooLongError(asked / NANOS, core._settings.max_retry_after, result)
-            if verdict in (None, "over", "too-long"):
-                return result
-        left -= 1
-        if isinstance(verdict, Waiting):
-            permit = await core._wait(verdict)
-        else:
-            # Outcome while the function ran: begins anew, not before the server asked for.
-            delay = 0 if permit.asked is None else permit.asked + NANOS
-            anew = _wait_again(wait, core._clock.now() - start)._replace(delay=delay)
-            permit = await core._enter(target, scopes, anew)
+    with core._scheduler.job(wait) as wait:
+        left = retries_of(retry, core._settings)
+        start = core._clock.now()
+        permit = await core._enter(target, scopes, wait)
+        while True:
+            if left > 0:
+                permit.again = wait.again(core._clock.now() - start)
+            try:
+                with around(permit):
+                    result = await core._call(call, permit, limit)
+            except BaseException as error:
+                outcome = outcome_of_error(error)
+                _tell_of_retry(core, permit, outcome, retry)
+                permit.end(outcome)
+                permit = permit.heir or permit
+                verdict = permit.verdict
+                if not isinstance(error, Exception) and isinstance(verdict, Waiting):
+                    core._scheduler.give_up(verdict, error)
+                if not isinstance(error, Exception) or verdict in (None, "over", "too-long"):
+                    raise
+            else:
+                outcome = outcome_of_result(result)
+                if core._settings.when is not None and outcome.status is not None and not permit.is_settled:
+                    outcome = await _asked_about(core, permit, result, outcome)
+                _tell_of_retry(core, permit, outcome, retry)
+                permit.end(outcome)
+                permit = permit.heir or permit
+                verdict = permit.verdict
+                if verdict == "too-long" and left > 0:
+                    asked = permit.asked or core._scheduler.asked or 0
+                    raise RetryAfterTooLongError(asked / NANOS, core._settings.max_retry_after, result)
+                if verdict in (None, "over", "too-long"):
+                    return result
+            left -= 1
+            if isinstance(verdict, Waiting):
+                permit = await core._wait(verdict)
+            else:
+                # Outcome while the function ran: begins anew, not before the server asked for.
+                delay = 0 if permit.asked is None else permit.asked + NANOS
+                anew = wait.again(core._clock.now() - start)._replace(delay=delay)
+                permit = await core._enter(target, scopes, anew)
 
 
 async def _asked_about(core: Runner, permit: Permit, result: object, outcome: Outcome) -> Outcome:
@@ -177,11 +165,6 @@ def takes_permit(fn: Any) -> bool:
         return False
     names = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
     return "permit" in names
-
-
-def _wait_again(wait: Wait, spent: int) -> Wait:
-    max_wait = None if wait.max_wait is None else max(0.0, wait.max_wait - spent / NANOS)
-    return wait._replace(delay=0, max_wait=max_wait)
 
 
 def _tell_of_retry(core: Runner, permit: Permit, outcome: Outcome, retry: object) -> None:
