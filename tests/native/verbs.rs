@@ -7,8 +7,8 @@ const EVERYWHERE: &str = "adjust cancel configure crawl_delay find hold in_fligh
     peek pause poll release reset resume route scope_stats scopes settle snapshot stats submit waiting \
     wake_at wants_route warn_threshold watch";
 
-/// Of an engine alone. A group sends nothing at once, has a seed of its own, knows no order but that of its
-/// leader's queue, and gets its state and notices by messages.
+/// Of an engine alone. In a group each request waits for a word of the leader, whose queue has one order.
+/// State and notices come by messages.
 const ALONE: &str = "adopt has_notices name prioritize restore scope send_at_once take_notices";
 
 /// With a form of its own in each binding, or for Rust alone: what came with the last answer or refusal,
