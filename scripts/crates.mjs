@@ -1,10 +1,11 @@
 /**
- * The crates as they would be published: packed, and the one for tower compiled from what was packed.
+ * The crates as they would be published: packed, each with its licence, and the one for tower compiled from
+ * what was packed.
  *
  * A crate may need another one which is not published yet: cargo looks for it in the registry. So the one for
  * tower is packed without its lock file, and compiled with the others beside it.
  */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { main, root, run } from './lib.mjs'
 
@@ -24,6 +25,8 @@ export async function packCrates() {
     for (const file of readdirSync(folder).filter((name) => name.endsWith('.crate')))
       await run('tar', ['xzf', `${folder}/${file}`, '-C', PACKED])
   const folders = readdirSync(PACKED)
+  for (const folder of folders)
+    if (!existsSync(`${PACKED}/${folder}/LICENSE`)) throw new Error(`${folder} lacks the text of its licence`)
   const folderOf = (name) => folders.find((folder) => folder.replace(/-\d.*/, '') === name)
   const patches = CRATES.map((name) => `${name}.path = ${JSON.stringify(folderOf(name))}\n`).join('')
   const members = JSON.stringify([folderOf('autothrottle-tower')])

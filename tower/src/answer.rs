@@ -27,6 +27,11 @@ pub enum Outcome<'a> {
 
 /// A value that says how a request ended. It is what [`Throttle::run`](crate::Throttle::run) wants back from
 /// your function.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how a request ended",
+    note = "give back an `http::Response`, a `Result` of one, or an `Outcome`",
+    note = "a function that is no request: `throttle.acquire(…)`, then `permit.settle(&Outcome::Nothing)`"
+)]
 pub trait Answer {
     /// What the throttle hears.
     fn outcome(&self) -> Outcome<'_>;
