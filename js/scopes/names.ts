@@ -84,12 +84,17 @@ const MOST_KNOWN = 1000
 /** The last of them with what stands around it: requests to one host often follow each other. */
 let last = { begins: '\0', host: '' }
 
+/** What follows the name of a host where a scheme is missing: `localhost:3000/x`. */
+const IS_PORT = /^\d+(?:\/|$)/
+
 /**
  * Whether a URL has no host (`data:`, `blob:`, a file): no server is asked, and no request waits.
  */
 export function isHostless(input: string | URL | Request): boolean {
   const text = typeof input === 'string' ? input : (input as Partial<Request & URL> | null)?.url
-  return !begins(text ?? '', 'http') && urlOf(input).host === ''
+  if (begins(text ?? '', 'http')) return false
+  const { host, pathname } = urlOf(input)
+  return host === '' && !IS_PORT.test(pathname)
 }
 
 /**

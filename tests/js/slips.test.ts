@@ -458,6 +458,10 @@ test('what reaches no server waits for none: a URL without a host', async () => 
     assert.deepEqual([sent, throttle.stats().sent], [requests, 0])
   }
   const throttle = createThrottle({ clock, fetch, defaults: free })
+  sent.length = 0
+  for (const url of ['localhost:3000/x', 'api.example:8080'])
+    await assert.rejects(throttle.fetch(url), { name: 'TypeError', message: new RegExp(`got "${url}"`) })
+  assert.deepEqual(sent, [], 'a host with its port and no scheme is told, and not sent')
   // Where its scope is typed, it counts.
   await throttle.fetch(urls[0]!, { throttle: { scopes: 'a' } })
   await throttle.run({ scopes: 'a' }, ({ fetch }) => fetch(urls[0]!)).catch(() => {})
