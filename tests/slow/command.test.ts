@@ -320,7 +320,7 @@ test('--state: a crawl goes on where it stopped, from the state alone; a second 
 test('help names every option, and the documentation every command and exit code', async () => {
   for (const command of ['crawl', 'get', 'simulate', 'robots']) {
     const { code, out } = await run([command, '--help'])
-    assert.deepEqual([code, out.startsWith(`autothrottle ${command} `)], [0, true])
+    assert.deepEqual([code, out.startsWith(`autothrottle-cli ${command} `)], [0, true])
   }
   const { out } = await run(['--help'])
   for (const word of ['crawl', 'get', 'simulate', 'robots', 'Exit codes']) assert.ok(out.includes(word))
@@ -416,9 +416,9 @@ test('output that cannot be written is one line, and progress without a reader s
   writeFileSync(at('four.txt'), ['/1', '/2', '/3', '/4'].map((path) => `${origin}${path}\n`).join(''))
   const get = `'${process.execPath}' '${bin}' get four.txt --ignore-robots --delay 300`
   if (existsSync('/dev/full')) {
-    const full = await shellOf(`${get} >/dev/full`)
+    const full = await shellOf(`${get} --quiet >/dev/full`)
     assert.deepEqual([full.code, full.said.split('\n').length], [1, 2], full.said)
-    assert.match(full.said, /^autothrottle: standard output: ENOSPC/m)
+    assert.match(full.said, /^autothrottle-cli: standard output: ENOSPC/m)
   }
   const deaf = await shellOf(`${get} >deaf.jsonl 2>&- `)
   assert.equal(deaf.code, 0)
