@@ -33,7 +33,7 @@
 //! |---|---|
 //! | `api`, `machine` | types of a host; one process, as its host sees it |
 //! | `group` | who leads, and what becomes of silence |
-//! | `member` | this process's requests, and what the leader must hear of them |
+//! | `member`, `heard` | this process's requests, what the leader must hear of them, and what it answers |
 //! | `leader`, `peer`, `grants` | the engine that decides; a member as it knows it; who may leave now |
 //! | `collect`, `takeover` | a new leader listens first; what members tell it |
 //! | `changes`, `stored` | what the next leader needs: the whole slowly, what changed at once |
@@ -54,6 +54,7 @@ mod collect;
 mod frame;
 mod grants;
 mod group;
+mod heard;
 mod incoming;
 mod leader;
 mod machine;

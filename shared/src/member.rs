@@ -11,10 +11,10 @@ use std::{
 use autothrottle::{Instant, Span, boundary};
 
 use crate::{
-    api::{self, Epoch, Order, Refusal, Ticket},
-    clock::{PeerClock, age},
+    api::{self, Epoch, Order, Ticket},
+    clock::PeerClock,
     codec::Number,
-    frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said, Told, reply},
+    frame::{self, Act, Ask, Fact, Flight, GrantId, Open, Said, Told},
     peer::VALID,
     stored,
     vec_map::VecMap,
@@ -42,14 +42,14 @@ pub struct Pending {
     pub what: Arc<frame::Request>,
     since: Instant,
     not_before: Instant,
-    attempt: u32,
-    stage: Stage,
+    pub attempt: u32,
+    pub stage: Stage,
     /// Its route, where the leader does not know it: the answer may be the first to name a budget.
     pub route: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
+pub enum Stage {
     Waiting,
     /// It may leave between these instants.
     Granted {
@@ -120,36 +120,37 @@ pub struct Member {
     /// What left alone and the leader does not know yet, as the time that the whole limit takes for it.
     pub debt: Span,
     tickets: u64,
-    batches: u32,
+    pub batches: u32,
     seq: u64,
     pub requests: BTreeMap<Ticket, Pending>,
     /// Those that were granted, by the instant from which they may leave.
-    ready: BTreeSet<(Instant, Ticket)>,
+    pub ready: BTreeSet<(Instant, Ticket)>,
     /// With the instant at which a request left, or an order was given.
-    log: VecDeque<(Instant, Fact)>,
+    pub log: VecDeque<(Instant, Fact)>,
     acts: Vec<Act>,
     /// When those are said at the latest; `None` where there are none.
     say_by: Option<Instant>,
     /// Some request waited for another one when the leader last replied.
-    is_busy: bool,
+    pub is_busy: bool,
     /// What ended well, in order: until it is said, the next request like it may have its slot.
     spare: Vec<Ended>,
     /// A reply that forbids this begins a round: slots that were granted before are not used again.
-    round: u32,
+    pub round: u32,
     /// The leader replied not long ago: until then slots are used again.
-    fresh: Instant,
+    pub fresh: Instant,
     /// How often they were since it heard of it, and which batch says the last time.
-    used: (u32, u32),
+    pub used: (u32, u32),
     /// What the last request was, in case the next one is like it.
     last: Option<Arc<frame::Request>>,
     late: VecMap<Ticket>,
-    wants_open: bool,
+    pub wants_open: bool,
     opened: Option<Instant>,
     /// Replies heard in this session: all up to here, and some beyond.
-    replies: u32,
-    beyond: VecMap<u32>,
-    /// What was said, and what the leader had said, when it last replied.
-    before: (u32, u32),
+    pub replies: u32,
+    pub beyond: VecMap<u32>,
+    /// What was said, and what the leader had said, when a reply was last looked at; and when that was.
+    pub before: (u32, u32),
+    pub looked_at: Instant,
 }
 
 impl Member {
@@ -363,7 +364,7 @@ impl Member {
 
     /// The same, but not again and again while the answer is on its way: that takes longer where there is
     /// much to tell. A way that once stood still for long is no slow one.
-    fn open_again(&mut self, now: Instant, lease: Span) {
+    pub fn open_again(&mut self, now: Instant, lease: Span) {
         let way = self.clock.there_and_back().map_or(0, |span| 2 * span.micros()).min(lease.micros() / 2);
         let soon = (lease.micros() / 20).max(way) + TELL.micros() * self.requests.len() as u64;
         let soon = Span::from_micros(soon);
@@ -457,97 +458,8 @@ impl Member {
         open
     }
 
-    /// The leader answers. `gone` are requests that it refuses.
-    pub fn on_reply(
-        &mut self,
-        now: Instant,
-        lease: Span,
-        head: &Head,
-        reply: Reply,
-        is_local: bool,
-        gone: &mut Vec<(Ticket, Refusal)>,
-    ) {
-        if head.epoch != self.epoch || self.wants_open {
-            return;
-        }
-        if head.session != self.session {
-            return self.open_again(now, lease);
-        }
-        self.is_busy = reply.has(reply::BUSY);
-        if reply.has(reply::ENDS) {
-            self.round += 1;
-            self.say_all(now);
-        }
-        if reply.batches >= self.used.1 {
-            self.used = (0, 0);
-        }
-        let age = if is_local { Span::ZERO } else { age(now, head).unwrap_or(lease) };
-        self.fresh = now + Span::from_micros(lease.micros() / 2) - age;
-        if self.alone.is_none() {
-            self.rank = Some(reply.rank);
-            self.debt = Span::ZERO;
-        }
-        while let Some((_, fact)) = self.log.front()
-            && fact.seq() <= reply.durable
-        {
-            self.log.pop_front();
-        }
-        if reply.number > self.replies && self.beyond.add(reply.number, ()) {
-            while self.beyond.remove(&(self.replies + 1)).is_some() {
-                self.replies += 1;
-            }
-            let by = GrantId { epoch: head.epoch, session: head.session, number: reply.number };
-            self.granted(now, lease, head, &reply, by, is_local);
-            for (id, why) in reply.refused {
-                if self.requests.get(&id).is_some_and(|pending| pending.stage == Stage::Waiting) {
-                    self.forget(id);
-                    gone.push((id, why));
-                }
-            }
-        }
-        let is_missing = reply.batches < self.before.0 || self.replies < self.before.1;
-        if reply.number == 0 {
-            self.before = (self.batches, reply.replies);
-        }
-        if is_missing {
-            self.open_again(now, lease);
-        }
-    }
-
-    fn granted(
-        &mut self,
-        now: Instant,
-        lease: Span,
-        head: &Head,
-        reply: &Reply,
-        by: GrantId,
-        is_local: bool,
-    ) {
-        let is_exact = reply.has(reply::EXACT);
-        let at =
-            if is_local { Some(Instant::from_micros(reply.at)) } else { self.clock.ours(reply.at, is_exact) };
-        let ahead = Span::from_micros(reply.at.saturating_sub(head.stamp));
-        let is_old = !is_local && age(now, head).is_none_or(|age| age > reply.valid + ahead);
-        let (at, until) = match at {
-            Some(at) if !is_old => (at.min(now + lease), at + reply.valid),
-            // Its age is unknown, so it is given back when it is polled.
-            _ => (now - Span::from_micros(2), now - Span::from_micros(1)),
-        };
-        let doubt = self.clock.doubt().filter(|_| is_exact && !is_local).unwrap_or_default();
-        let tells = if is_exact { 2 } else { usize::from(reply.has(reply::AWAITED)) };
-        let free = reply.has(reply::FREE).then_some(self.round);
-        for &(id, attempt) in &reply.grants {
-            let Some(pending) = self.requests.get_mut(&id) else { continue };
-            if pending.stage != Stage::Waiting || pending.attempt != attempt {
-                continue;
-            }
-            pending.stage = Stage::Granted { at, until, due: at - doubt, by, tells, free };
-            self.ready.insert((at, id));
-        }
-    }
-
     /// Takes a request out. False if there is none.
-    fn forget(&mut self, id: Ticket) -> bool {
+    pub fn forget(&mut self, id: Ticket) -> bool {
         let Some(pending) = self.requests.remove(&id) else { return false };
         match pending.stage {
             Stage::Waiting => {}

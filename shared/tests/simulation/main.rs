@@ -133,10 +133,10 @@ fn who_is_told_how_many_there_are_goes_on_with_its_part() {
 /// again: a leader without memory decided before those that lived had told it what they had. And a gap judged
 /// wrongly: a leader that listens while a store pauses knows no way but that. A strict quota again, twice:
 /// what had waited for a snapshot left beside all that it set aside. And a gap: a request told as sent had
-/// its instant to come.
+/// its instant to come. The pace fell: a reply that a frame had overtaken passed for one that tells of a loss.
 #[test]
 fn seeds_that_once_broke_a_promise_keep_it() {
-    let drawn = [300_624, 300_775].map(Settings::drawn);
+    let drawn = [300_624, 300_775, 2096].map(Settings::drawn);
     let wide = [403_979, 9601, 3857, 9515].map(Settings::wide);
     let paused = [10, 2425, 8508, 4881].map(Settings::paused);
     for settings in drawn.into_iter().chain(wide).chain(paused).chain([2168].map(Settings::long)) {
