@@ -11,6 +11,7 @@
 //! | `Part` | any → any | a part of a frame that is too long: see `parts` |
 //! | `Beat` | leader → all | it is there; what changed, and now and then its whole snapshot |
 //! | `Reply` | leader → member | who may leave, and how much was heard |
+//! | `Replies` | leader → all | the replies to several members, where each has grants ahead |
 //! | `Tell` | leader → all | what the engine noticed |
 //!
 //! A member's *session* begins with an `Open`, and its batches and replies are counted from there: whatever
@@ -27,7 +28,7 @@ use crate::{
 };
 
 /// Of the protocol. A frame of another version is dropped.
-pub const VERSION: u8 = 7;
+pub const VERSION: u8 = 8;
 
 /// The most bytes of a frame whose parts are put together. What a transport carries is shorter:
 /// [`MOST_PART`](crate::MOST_PART) and a head.
@@ -84,6 +85,7 @@ pub enum Said {
     Part(Part),
     Beat(Beat),
     Reply(Reply),
+    Replies(Vec<Addressed>),
     Tell {
         /// The engine's instant in milliseconds, for the instants in the notices.
         now: Number,
@@ -233,6 +235,25 @@ pub struct Beat {
     pub resigns: bool,
 }
 
+/// A reply among others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Addressed {
+    pub to: MemberId,
+    /// Of its own head: the rest is that of the frame.
+    pub session: u32,
+    pub echo: Option<(u64, u64)>,
+    pub reply: Reply,
+}
+
+/// Who may leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grant {
+    pub id: u64,
+    pub attempt: u32,
+    /// So much later than the reply says.
+    pub later: Span,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// Which of the session's replies with grants or refusals it is, from 1; 0 if it has none.
@@ -245,11 +266,13 @@ pub struct Reply {
     pub durable: u64,
     /// The place of the member among all, and how many there are.
     pub rank: (u32, u32),
-    pub grants: Vec<(u64, u32)>,
+    pub grants: Vec<Grant>,
     /// When to send them, by the leader's clock in microseconds.
     pub at: u64,
     /// For so long after that they may be used.
     pub valid: Span,
+    /// What follows requests that were granted ahead may be said so much later.
+    pub soon: Span,
     /// See [`reply`].
     pub flags: u32,
     pub refused: Vec<(u64, Refusal)>,
@@ -338,7 +361,9 @@ wire! {
     struct GrantId { epoch, session, number }
     struct Flight { ask, ago, by, alone }
     struct Beat { options, members, agree, memory, seen, resigns }
-    struct Reply { number, replies, batches, durable, rank, grants, at, valid, flags, refused }
+    struct Grant { id, attempt, later }
+    struct Addressed { to, session, echo, reply }
+    struct Reply { number, replies, batches, durable, rank, grants, at, valid, soon, flags, refused }
     struct Memory { epoch, number, snapshot, settings, paused, options, members, aside, unknown, ahead }
     struct Known { id, counted, applied, flying, alive }
 }
@@ -354,6 +379,7 @@ wire! {
         16 Beat(beat),
         17 Reply(reply),
         18 Tell { now, notices, of, latency },
+        19 Replies(replies),
     }
 }
 wire! {
@@ -429,7 +455,8 @@ fn is_sound(said: &Said) -> bool {
         | Said::Probe
         | Said::Part(_)
         | Said::Beat(_)
-        | Said::Reply(_) => true,
+        | Said::Reply(_)
+        | Said::Replies(_) => true,
     }
 }
 
@@ -518,7 +545,7 @@ mod tests {
         let all: String = lists(include_str!("frame.rs")).chain(lists(include_str!("stored.rs"))).collect();
         assert_eq!(
             (VERSION, hash(all.as_bytes())),
-            (7, 8_971_942_759_701_596_693),
+            (8, 7_554_866_182_638_276_436),
             "raise VERSION, and note the new hash here"
         );
     }

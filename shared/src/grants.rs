@@ -10,11 +10,16 @@ use crate::{
     codec::{Number, Plain},
     frame::{Said, reply},
     leader::{Leader, cost_of},
+    member::SOON,
     reservation::strict,
 };
 
 /// Scopes whose turn is remembered, at most.
 const MOST_PHASES: usize = 10_000;
+/// What a rate keeps is granted for so long ahead.
+const AHEAD: Span = Span::from_micros(250_000);
+/// There is more when what was granted lasts no longer than this.
+const LEAST: Span = Span::from_micros(40_000);
 
 impl Leader {
     /// Everybody who may leave now.
@@ -26,7 +31,12 @@ impl Leader {
         loop {
             let ticket = self.engine.poll(engine_now.millis());
             if ticket == WAIT {
-                self.wake = Instant::from_millis(self.engine.wake_at());
+                let wake = Instant::from_millis(self.engine.wake_at());
+                let early = wake.and_then(|wake| self.ahead(engine_now, wake));
+                if early == Some(engine_now) {
+                    continue;
+                }
+                self.wake = early.or(wake);
                 return;
             }
             if ticket == IDLE {
@@ -41,11 +51,48 @@ impl Leader {
         }
     }
 
+    /// Grants what is to leave in the next tenths of a second, where only a rate keeps it: one message then says
+    /// what else were many. Not more than three of four that wait, so that a request that comes meanwhile finds
+    /// some behind it. Gives when it wants to be asked again; `None` where it grants none ahead.
+    fn ahead(&mut self, now: Instant, wake: Instant) -> Option<Instant> {
+        while self.sent_ahead.front().is_some_and(|&at| at <= now) {
+            self.sent_ahead.pop_front();
+        }
+        self.soon = Span::ZERO;
+        let longest = Span::from_micros(AHEAD.micros() / 8);
+        let has_others = self.share.is_none() && self.peers.len() > 1;
+        let waiting = self.engine.may_send_ahead(longest).filter(|_| has_others)?;
+        if now < self.refill_at && wake > self.refill_at {
+            let sent = self.sent_ahead.len() as u64;
+            let reach = self.sent_ahead.back().map_or(0, |last| last.since(now).micros());
+            let all = reach * (sent + u64::from(waiting)) / sent.max(1);
+            self.soon = Span::from_micros(all).min(SOON);
+            return Some(self.refill_at);
+        }
+        let (mut waiting, mut last) = (waiting as usize, None);
+        while self.sent_ahead.len() < 3 * waiting
+            && self.engine.may_send_ahead(longest).is_some()
+            && let Some((ticket, at)) = self.engine.send_ahead(now.millis(), (now + AHEAD).millis())
+        {
+            (waiting, last) = (waiting - 1, Some(at));
+            self.sent_ahead.push_back(at);
+            if let Some(&(from, id)) = self.by_ticket.get(&(ticket as u64)) {
+                self.grant(from, id, at);
+            } else {
+                self.engine.cancel(now.millis(), ticket);
+            }
+        }
+        self.is_refilled = last.is_some();
+        let reach = last?.since(now).micros();
+        self.refill_at = now + Span::from_micros((reach / 2).max(reach.saturating_sub(LEAST.micros())));
+        Some(now)
+    }
+
     pub(crate) fn grant(&mut self, from: MemberId, id: u64, at: Instant) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let Some(held) = peer.requests.get_mut(&id) else { return };
         (held.is_flying, held.at) = (true, Some(at));
-        self.take_and_grant(from, id, false);
+        self.take_and_grant(from, id, at, false);
     }
 
     /// What waited for a snapshot that is stored may leave, and counts from the instant that its reply names:
@@ -54,7 +101,7 @@ impl Leader {
         while let Some((from, id, attempt)) = self.reserved.free() {
             let Some(held) = self.held(from, id, attempt) else { continue };
             let ticket = held.ticket as f64;
-            if !self.take_and_grant(from, id, true) {
+            if !self.take_and_grant(from, id, at, true) {
                 return;
             }
             self.engine.left(at.millis(), ticket);
@@ -66,7 +113,7 @@ impl Leader {
 
     /// Whether it may leave at once. Of a strict quota that is what a stored snapshot set aside; else it
     /// waits for the next.
-    fn take_and_grant(&mut self, from: MemberId, id: u64, waited: bool) -> bool {
+    fn take_and_grant(&mut self, from: MemberId, id: u64, at: Instant, waited: bool) -> bool {
         let Some(peer) = self.peers.get_mut(&from) else { return false };
         let Some(held) = peer.requests.get(&id) else { return false };
         let (attempt, what) = (held.attempt, held.what.clone());
@@ -77,7 +124,7 @@ impl Leader {
             self.reserved.takes(&self.config, &self.settings, costs, waited)
         };
         if let Some(is_exact) = strict {
-            peer.granted.push((id, attempt));
+            peer.granted.push((id, attempt, at));
             peer.flags |= if is_exact { reply::EXACT } else { 0 };
             self.owed.add(from, ());
         } else {

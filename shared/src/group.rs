@@ -191,7 +191,9 @@ impl Shared {
                 self.go_offline();
             }
             if silent < lease {
-                if self.member.epoch > 0 && self.alone.is_none() {
+                let is_heard = self.now.since(self.way.replied_at) < next;
+                if self.member.epoch > 0 && self.alone.is_none() && !(self.member.talks(self.now) && is_heard)
+                {
                     self.say_to_leader(Said::Ping);
                 }
                 next = next.min(lease - silent);

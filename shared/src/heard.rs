@@ -5,8 +5,8 @@ use autothrottle::{Instant, Span};
 use crate::{
     api::{Refusal, Ticket},
     clock::age,
-    frame::{GrantId, Head, Reply, reply},
-    member::{Member, Stage},
+    frame::{Grant, GrantId, Head, Reply, reply},
+    member::{AHEAD, LONG, Member, SOON, Stage},
 };
 
 impl Member {
@@ -89,22 +89,27 @@ impl Member {
         let at =
             if is_local { Some(Instant::from_micros(reply.at)) } else { self.clock.ours(reply.at, is_exact) };
         let ahead = Span::from_micros(reply.at.saturating_sub(head.stamp));
-        let is_old = !is_local && age(now, head).is_none_or(|age| age > reply.valid + ahead);
-        let (at, until) = match at {
-            Some(at) if !is_old => (at.min(now + lease), at + reply.valid),
-            // Its age is unknown, so it is given back when it is polled.
-            _ => (now - Span::from_micros(2), now - Span::from_micros(1)),
-        };
+        let age = if is_local { Some(Span::ZERO) } else { age(now, head) };
         let doubt = self.clock.doubt().filter(|_| is_exact && !is_local).unwrap_or_default();
         let tells = if is_exact { 2 } else { usize::from(reply.has(reply::AWAITED)) };
         let free = reply.has(reply::FREE).then_some(self.round);
-        for &(id, attempt) in &reply.grants {
+        for &Grant { id, attempt, later } in &reply.grants {
             let Some(pending) = self.requests.get_mut(&id) else { continue };
             if pending.stage != Stage::Waiting || pending.attempt != attempt {
                 continue;
             }
+            let is_old = age.is_none_or(|age| age > reply.valid + ahead + later);
+            let (at, until) = match at {
+                Some(at) if !is_old => ((at + later).min(now + lease), at + later + reply.valid),
+                // Its age is unknown, so it is given back when it is polled.
+                _ => (now - Span::from_micros(2), now - Span::from_micros(1)),
+            };
+            let tells = if later > Span::ZERO && !is_exact { AHEAD } else { tells };
             pending.stage = Stage::Granted { at, until, due: at - doubt, by, tells, free };
             self.ready.insert((at, id));
+            if reply.soon > Span::ZERO {
+                self.long = Some((pending.what.clone(), reply.soon.min(SOON), now + LONG));
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     api::{Effect, MemberId, Warning},
     clock::PeerClock,
     codec::{hash, plain},
-    frame::{Frame, Head, Read, Reply, Said, decode, reply},
+    frame::{Addressed, Frame, Head, Read, Reply, Said, decode, reply},
     group::SOON,
     machine::{Shared, State, Unheard},
     member::Kept,
@@ -67,6 +67,11 @@ impl Shared {
     fn take(&mut self, from: MemberId, head: &Head, said: Said) {
         if from == self.id {
             self.heard_itself(head, &said);
+        } else if let Said::Replies(replies) = said {
+            let ours = replies.into_iter().find(|one| one.to == self.id);
+            if let Some(Addressed { session, echo, reply, .. }) = ours {
+                self.hear_leader(from, &Head { session, echo, ..*head }, Said::Reply(reply));
+            }
         } else if matches!(said, Said::Beat(_) | Said::Reply(_) | Said::Tell { .. }) {
             self.hear_leader(from, head, said);
         } else {

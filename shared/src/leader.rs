@@ -4,7 +4,10 @@
 //! is granted); what is counted twice then (each flight names its grant, and the snapshot says up to which
 //! grant it counts); and the quickest after that (all are collected for a moment, and age decides).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use autothrottle::{
     Boundary, Config, ConfigError, Instant, Span, Value,
@@ -96,6 +99,13 @@ pub struct Leader {
     pub level: u32,
     /// The engine's instant at which it will have something.
     pub wake: Option<Instant>,
+    /// The instants that were granted ahead and are to come, and when there are to be more. For so long
+    /// members need not say what follows.
+    pub sent_ahead: VecDeque<Instant>,
+    pub refill_at: Instant,
+    pub soon: Span,
+    /// Grants of this turn are ahead, so most members have some.
+    pub is_refilled: bool,
     /// The leader whose snapshot it goes on from.
     pub before: Epoch,
     /// What that one granted since then, as far as it is known, by scope: units.
@@ -174,6 +184,10 @@ impl Leader {
             ahead: VecMap::default(),
             level: 1,
             wake: None,
+            sent_ahead: VecDeque::new(),
+            refill_at: Instant::default(),
+            soon: Span::ZERO,
+            is_refilled: false,
             before: 0,
             adopted: VecMap::default(),
             split: Split::default(),
@@ -323,7 +337,7 @@ impl Leader {
             && let Some(held) = self.held(from, id, attempt)
             && let Some(at) = held.at
         {
-            let (ticket, left) = (held.ticket, (at + late).min(most));
+            let (ticket, left) = (held.ticket, (at + late).min(most.max(at)));
             held.at = Some(left);
             let what = held.what.clone();
             self.engine.left(left.millis(), ticket as f64);
@@ -436,7 +450,8 @@ impl Leader {
         if held.is_flying && !is_unused {
             // Its time is lost: it counts as the latest that it may have.
             if let Some(at) = held.at {
-                self.engine.left((at + self.lease).millis().min(engine_now), ticket);
+                let latest = (at + self.lease).millis().min(engine_now.max(at.millis()));
+                self.engine.left(latest, ticket);
             }
             self.engine.settle(engine_now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
         } else {
@@ -474,7 +489,8 @@ impl Leader {
         let unheard = if is_unheard { core::mem::take(&mut peer.unheard) } else { Vec::new() };
         let waits = |(_, held): &(&u64, &Held)| !held.is_flying;
         let mut back: Vec<u64> = peer.requests.iter().filter(waits).map(|(&id, _)| id).collect();
-        for (id, attempt) in unheard.into_iter().chain(core::mem::take(&mut peer.granted)) {
+        let granted = core::mem::take(&mut peer.granted).into_iter().map(|(id, attempt, _)| (id, attempt));
+        for (id, attempt) in unheard.into_iter().chain(granted) {
             if peer.requests.get(&id).is_some_and(|held| held.is_flying && held.attempt == attempt) {
                 back.push(id);
             }

@@ -21,14 +21,20 @@ use crate::{
 };
 
 /// How late it is said: where no request waits for the time after it, where one does, and where its quota is
-/// strict.
-const LATE: [Span; 3] = [Span::from_micros(20_000), Span::from_micros(500), Span::ZERO];
+/// strict; and never of what was granted ahead: what follows it is granted, too.
+const LATE: [Span; 4] =
+    [Span::from_micros(20_000), Span::from_micros(500), Span::ZERO, Span::from_micros(u64::MAX)];
+/// The place of the last.
+pub const AHEAD: usize = 3;
 /// A request of an `Open` takes so long to be told and heard, on a machine that has much to do.
 const TELL: Span = Span::from_micros(50);
 /// How long an answer that changes little may wait for the next message, where no request waits for its slot.
 const LAZY: Span = Span::from_micros(2000);
 /// The same where its slot is in use again: so the leader has none to give.
 const USED: Span = Span::from_micros(20_000);
+/// Where the leader grants ahead, it has no need to hear sooner, at most; and for so long after it said so.
+pub const SOON: Span = Span::from_micros(200_000);
+pub const LONG: Span = Span::from_micros(400_000);
 /// So often slots are used again before the leader has heard of it: it has much to do where all processes are
 /// quick, and keeps up so.
 const MOST_USED: u32 = 64;
@@ -143,6 +149,8 @@ pub struct Member {
     /// What the last request was, in case the next one is like it.
     last: Option<Arc<frame::Request>>,
     late: VecMap<Ticket>,
+    /// Requests like this one are granted ahead, and more wait: they may be said so much later, until then.
+    pub long: Option<(Arc<frame::Request>, Span, Instant)>,
     pub wants_open: bool,
     opened: Option<Instant>,
     /// Replies heard in this session: all up to here, and some beyond.
@@ -151,6 +159,8 @@ pub struct Member {
     /// What was said, and what the leader had said, when a reply was last looked at; and when that was.
     pub before: (u32, u32),
     pub looked_at: Instant,
+    /// Batches that were said, and grants that were given back, at the last tick.
+    talked: (u32, u64),
 }
 
 impl Member {
@@ -174,7 +184,7 @@ impl Member {
                 self.used = (self.used.0 + 1, self.batches + 1);
                 self.end(now + USED, ended, Some(id));
             }
-            None => self.act(now, Act::Ask(ask(id, &pending, now))),
+            None => self.act(self.soon(now, &pending.what), Act::Ask(ask(id, &pending, now))),
         }
         self.requests.insert(id, pending);
         id
@@ -186,6 +196,22 @@ impl Member {
         let place = self.spare.iter().position(is_like)?;
         let is_free = delay == Span::ZERO && now < self.fresh && self.used.0 < MOST_USED;
         is_free.then(|| self.spare.remove(place))
+    }
+
+    /// Whether the leader hears of this process often enough, and needs no ping, as it grants ahead: its replies
+    /// say what was lost. Where grants came back, the next ping says for how long they may be used.
+    pub fn talks(&mut self, now: Instant) -> bool {
+        let talked = core::mem::replace(&mut self.talked, (self.batches, self.returned));
+        let is_long = self.long.as_ref().is_some_and(|&(.., until)| now < until);
+        is_long && self.batches > talked.0 && self.returned == talked.1
+    }
+
+    /// By when it is said, where the leader has granted ahead and more of the kind wait.
+    fn soon(&self, now: Instant, what: &Arc<frame::Request>) -> Instant {
+        match &self.long {
+            Some((long, soon, until)) if long == what && now < *until => now + *soon,
+            _ => now,
+        }
     }
 
     /// It is over, and said by then.
@@ -245,7 +271,7 @@ impl Member {
                 self.debt = self.debt + Span::from_micros(now.since(*last).micros() / u64::from(*of));
                 *last = now;
             }
-            self.is_awaited = tells > 0;
+            self.is_awaited = tells > 0 && tells < AHEAD;
             self.leaves(now, id);
             return Some(id);
         }
@@ -306,7 +332,8 @@ impl Member {
         if is_lazy && (!self.is_busy || free == Some(self.round)) {
             self.spare.push(ended);
         } else {
-            self.end(now, ended, None);
+            let by = if is_lazy { self.soon(now, &ended.flight.ask.what) } else { now };
+            self.end(by, ended, None);
         }
     }
 
@@ -409,7 +436,14 @@ impl Member {
                 acts.push(Act::Left { id, attempt: pending.attempt, late });
             }
         }
-        acts.append(&mut self.acts);
+        for mut act in core::mem::take(&mut self.acts) {
+            if let Act::Ask(asked) = &mut act
+                && let Some(pending) = self.requests.get(&asked.id)
+            {
+                *asked = ask(asked.id, pending, now);
+            }
+            acts.push(act);
+        }
         self.say_by = None;
         if acts.len() > MOST_AT_ONCE {
             self.acts = acts.split_off(MOST_AT_ONCE);

@@ -4,7 +4,7 @@ use autothrottle::{Instant, Span};
 
 use crate::{
     api::MemberId,
-    frame::{Beat, GrantId, Head, Reply, reply},
+    frame::{Beat, Grant, GrantId, Head, Reply, reply},
     leader::Leader,
 };
 
@@ -27,11 +27,11 @@ impl Leader {
     /// The answer to a ping, or all that is owed to one member.
     pub fn reply(&mut self, now: Instant, id: MemberId, is_ping: bool) -> Option<(MemberId, Head, Reply)> {
         // Who is alone has a slower clock for its engine, and this one for the rest.
-        let at = if self.share.is_some() { now } else { self.clock.peek(now) }.micros();
+        let at = if self.share.is_some() { now } else { self.clock.peek(now) };
         let (epoch, lease) = (self.epoch, self.lease);
         let granted = self.peers.get(&id).filter(|peer| !is_ping && !peer.granted.is_empty());
         let is_free =
-            granted.is_some_and(|peer| peer.granted.iter().all(|&(grant, _)| self.has_room(id, grant)));
+            granted.is_some_and(|peer| peer.granted.iter().all(|&(grant, ..)| self.has_room(id, grant)));
         let mut flags = u32::from(self.is_awaited()) * reply::AWAITED
             + u32::from(self.engine.waiting() > 0.0) * reply::BUSY
             + u32::from(is_free) * reply::FREE;
@@ -43,7 +43,12 @@ impl Leader {
         let (grants, refused) = if is_ping {
             (Vec::new(), Vec::new())
         } else {
-            (core::mem::take(&mut peer.granted), core::mem::take(&mut peer.refused))
+            let granted = core::mem::take(&mut peer.granted).into_iter();
+            let grants = granted.map(|(id, attempt, due)| Grant { id, attempt, later: due.since(at) });
+            let grants: Vec<_> = grants.collect();
+            // What others were granted follows it.
+            flags |= u32::from(grants.iter().any(|grant| grant.later > Span::ZERO)) * reply::AWAITED;
+            (grants, core::mem::take(&mut peer.refused))
         };
         let mut number = 0;
         if !is_ping {
@@ -53,7 +58,7 @@ impl Leader {
             peer.replies += 1;
             number = peer.replies;
             peer.counted = GrantId { epoch, session: peer.session, number };
-            peer.unheard.clone_from(&grants);
+            peer.unheard = grants.iter().map(|grant| (grant.id, grant.attempt)).collect();
         }
         let head = Head { epoch, session: peer.session, stamp: now.micros(), echo: peer.clock.echo(now) };
         let reply = Reply {
@@ -63,8 +68,9 @@ impl Leader {
             durable: peer.durable,
             rank,
             grants,
-            at,
+            at: at.micros(),
             valid: peer.valid(flags),
+            soon: self.soon,
             flags,
             refused,
         };

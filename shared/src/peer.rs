@@ -34,7 +34,8 @@ pub struct Peer {
     pub watch: u32,
     /// The hash of its options.
     pub options: Option<u64>,
-    pub granted: Vec<(u64, u32)>,
+    /// With the engine's instant of each.
+    pub granted: Vec<(u64, u32, Instant)>,
     /// Of the next reply.
     pub flags: u32,
     pub refused: Vec<(u64, Refusal)>,

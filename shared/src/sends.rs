@@ -5,7 +5,7 @@ use autothrottle::Span;
 use crate::{
     api::{Effect, MemberId, Warning},
     collect::Collecting,
-    frame::{self, Frame, Head, Reply, Said},
+    frame::{self, Addressed, Frame, Head, Reply, Said},
     group::{LONG, SOON, part},
     machine::{Renewal, Shared, State},
     member::Kept,
@@ -124,7 +124,7 @@ impl Shared {
             if let Some(said) = self.member.flush(now, &self.options.0) {
                 self.deliver(said);
             }
-            let (mut replies, mut tells) = (Vec::new(), Vec::new());
+            let (mut replies, mut tells, mut is_refilled) = (Vec::new(), Vec::new(), false);
             let decider = match (&mut self.state, &mut self.alone) {
                 (State::Leading(_, leader), _) => Some(leader),
                 (_, alone) => alone.as_mut(),
@@ -136,15 +136,23 @@ impl Shared {
                     self.member.say_all(now);
                 }
                 replies = leader.replies(now);
+                is_refilled = core::mem::take(&mut leader.is_refilled);
                 tells = core::mem::take(&mut leader.tells);
                 is_crowded |= core::mem::take(&mut leader.is_crowded);
             }
+            let is_one = replies.len() > 2 && is_refilled && !self.settings.prompt && self.lease().is_some();
+            let mut together = Vec::new();
             for (to, head, reply) in replies {
                 if to == self.id {
                     self.replied(&head, reply, true);
+                } else if is_one {
+                    together.push(Addressed { to, session: head.session, echo: head.echo, reply });
                 } else {
                     self.say_to(to, head, reply);
                 }
+            }
+            if let (Some(epoch), true) = (self.lease().map(|lease| lease.epoch), is_one) {
+                self.say_to_all(epoch, Said::Replies(together));
             }
             for said in tells {
                 if let Said::Tell { now, notices, of, latency } = &said {

@@ -71,6 +71,18 @@ impl Boundary {
         self.ticket_or_refusal(ticket)
     }
 
+    /// How many wait in the scope that may be asked ahead, if one may: see
+    /// [`Engine::may_send_ahead`](crate::Engine::may_send_ahead).
+    pub fn may_send_ahead(&self, most: Span) -> Option<u32> {
+        self.engine.may_send_ahead(most)
+    }
+
+    /// See [`Engine::send_ahead`](crate::Engine::send_ahead).
+    pub fn send_ahead(&mut self, now: f64, until: f64) -> Option<(f64, crate::Instant)> {
+        let (ticket, at) = self.engine.send_ahead(self.now(now), crate::Instant::from_millis(until)?)?;
+        Some((ticket.to_number(), at))
+    }
+
     /// See [`Engine::has_room`](crate::Engine::has_room).
     pub fn has_room(&self, ticket: f64) -> bool {
         Ticket::from_number(ticket).is_some_and(|ticket| self.engine.has_room(ticket))

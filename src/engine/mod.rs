@@ -3,6 +3,7 @@
 //! | file | concern |
 //! |---|---|
 //! | here | the verbs, and how a request ends |
+//! | [`ahead`] | requests that leave at an instant to come |
 //! | [`express`] | requests that nothing keeps: they leave and end in one piece |
 //! | [`request`] | a request as it is handed in: its scopes, its costs, whether it makes sense |
 //! | [`scopes`] | handles of scopes, their settings, holds and pauses |
@@ -14,6 +15,7 @@
 //! The limit of the whole throttle is no scope but a gate in front of all scopes: while it is closed no
 //! request is asked and no request moves.
 
+mod ahead;
 mod budgets;
 mod express;
 mod report;

@@ -319,3 +319,35 @@ fn what_left_a_moment_before_the_snapshot_counts_all_the_same() {
         assert_eq!(stats.quota_left, Some(left), "sent {ago} ms ago, 300 ms after the snapshot");
     }
 }
+
+/// What only a rate keeps is sent ahead for the instants at which it would have left; in no other scope.
+#[test]
+fn what_is_sent_ahead_leaves_when_it_would_have_left() {
+    let of = |scope: &str| {
+        format!(r#"{{ "backoff": false, "scopes": {{ "x": {{ "jitter": false, {scope} }} }} }}"#)
+    };
+    let waits = |scope: &str| {
+        let mut engine = engine(&of(scope));
+        let x = engine.scope("x");
+        for _ in 0..10 {
+            engine.submit(millis(1000.0), Request::new(&[x])).unwrap();
+        }
+        while let Decision::Send(_) = engine.poll(millis(1000.0)) {}
+        engine
+    };
+    let longest = Span::from_millis(20.0);
+    let mut rated = waits(r#""rate": 100, "concurrency": 6"#);
+    assert_eq!(rated.may_send_ahead(longest), Some(9));
+    let ahead = |engine: &mut Engine| engine.send_ahead(millis(1000.0), millis(1045.0));
+    let at: Vec<Instant> = std::iter::from_fn(|| ahead(&mut rated)).map(|(_, at)| at).collect();
+    assert_eq!(at, [1010.0, 1020.0, 1030.0, 1040.0].map(millis), "no farther than was asked for");
+    let Decision::Wait { until, .. } = rated.poll(millis(1041.0)) else { panic!("the next waits") };
+    assert_eq!(until, millis(1050.0));
+    assert!(rated.send_ahead(millis(1041.0), millis(1090.0)).is_some());
+    assert_eq!(rated.send_ahead(millis(1041.0), millis(1090.0)), None, "six slots are taken");
+    for other in
+        [r#""rate": 30"#, r#""delay": 10"#, r#""rate": 100, "quota": 50"#, r#""rate": 100, "rampup": true"#]
+    {
+        assert_eq!(waits(other).may_send_ahead(longest), None, "{other}");
+    }
+}

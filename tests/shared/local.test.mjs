@@ -82,6 +82,25 @@ test('two slots for four processes; one that decides or only asks may be killed 
   )
 })
 
+test('the slots that a writer held come back when it is killed, and not two leases later', async (t) => {
+  const site = await startSite(300)
+  t.after(site.stop)
+  const settings = { name: 'held', options: { defaults: { concurrency: 4, delay: 0, slotDelay: 0 } } }
+  const writer = member({ ...settings, url: `${site.url}held`, atOnce: 3 })
+  await until('the writer holds three', () => site.total === 3)
+  const other = member({ ...settings, url: site.url })
+  const left = () => site.by.get(other.pid) ?? 0
+  await until('the other has the fourth', () => left() > 2)
+  assert.equal(site.most, 4)
+  site.kill(writer)
+  const before = left()
+  site.most = 0
+  await until('it has all four', () => site.most === 4)
+  // In two leases ten would have left, one after another.
+  assert.ok(left() - before <= 8, `${left() - before} left before there were four at a time`)
+  await stopAll([other])
+})
+
 test("the workers of Node's cluster share one limit", async (t) => {
   const seen = await startSite(20)
   t.after(seen.stop)

@@ -22,7 +22,7 @@ function kept(child) {
   return child
 }
 
-/** A server that counts: how many at a time, how often by whom. */
+/** A server that counts: how many at a time, how often by whom. `/held` is never answered. */
 export async function startSite(latency) {
   const flying = new Map()
   // This process may hear that a connection has ended after what another was given leave for by that end: so
@@ -40,12 +40,13 @@ export async function startSite(latency) {
     },
   }
   const { server, url, stop } = await listen((request, response) => {
-    const pid = Number(new URL(request.url, 'http://a').searchParams.get('by'))
+    const { pathname, searchParams } = new URL(request.url, 'http://a')
+    const pid = Number(searchParams.get('by'))
     flying.set(pid, (flying.get(pid) ?? 0) + 1)
     const now = [...flying].reduce((sum, [who, count]) => sum + (dead.has(who) ? 0 : count), 0)
     site.most = Math.max(site.most, now)
     site.by.set(pid, (site.by.get(pid) ?? 0) + 1)
-    const timer = setTimeout(() => response.end('ok'), latency)
+    const timer = pathname === '/held' ? undefined : setTimeout(() => response.end('ok'), latency)
     response.on('close', () => {
       clearTimeout(timer)
       flying.set(pid, flying.get(pid) - 1)

@@ -81,6 +81,9 @@ pub struct Group {
     pub noticed: Vec<(usize, Value)>,
     /// Who said how many bytes to all at once, and when.
     pub told: Vec<(u64, usize, usize)>,
+    /// How many commands a store carries out for what is said; what a leader says in one turn goes together.
+    pub commands: usize,
+    spoke: Option<(u64, usize)>,
     pub reconnected: usize,
     /// This one is idle.
     pub stands: usize,
@@ -129,6 +132,13 @@ impl Group {
         }
         if self.mute.contains(&of) && !matches!(effect, Effect::Warn(_) | Effect::Fail { .. }) {
             return;
+        }
+        match effect {
+            Effect::ToLeader(_) => self.commands += 1,
+            Effect::ToMember { .. } | Effect::ToAll { .. } => {
+                self.commands += if self.spoke.replace((now, of)) == Some((now, of)) { 1 } else { 3 };
+            }
+            _ => {}
         }
         match effect {
             Effect::Compete { op, .. } | Effect::Renew { op, .. } if is_cut => tell(of, News::Failed(op)),

@@ -5,7 +5,7 @@ use autothrottle::Span;
 use autothrottle_shared::{Offline, Role};
 
 use crate::{
-    play::{ANSWER, BEFORE, FIXED, Fault, GAP, SLOTS, STRICT, Settings},
+    play::{ANSWER, BEFORE, FIXED, Fault, GAP, RATED, SLOTS, STRICT, Settings},
     world::{LEASE, MS, Micros, SECOND, Send, World},
 };
 
@@ -21,6 +21,7 @@ pub fn problems(settings: &Settings, world: &World, measured: Micros) -> Vec<Str
         return all;
     }
     gaps(settings, world, &mut all);
+    rated(settings, world, &mut all);
     slots(settings, world, &mut all);
     strict(settings, world, &mut all);
     fixed(settings, world, &mut all);
@@ -117,6 +118,27 @@ fn gaps(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     }
     if late > world.processes.len() * settings.faults.len() {
         problems.push(format!("gap: {late} of late grants"));
+    }
+}
+
+/// What a rate keeps and was granted ahead: as many in each half a second as it says, but for what ways and late
+/// grants hide.
+fn rated(settings: &Settings, world: &World, problems: &mut Vec<String>) {
+    if divides(settings) {
+        return;
+    }
+    let sends: Vec<&Send> = of(world, &[6])
+        .into_iter()
+        .filter(|send| !is_late(world, send, 2 * LEASE) && !is_lost(world, send))
+        .collect();
+    let span = SECOND / 2;
+    let hidden = (USED_LATE + way(settings)) as usize * RATED / SECOND as usize;
+    for (place, send) in sends.iter().enumerate() {
+        let most = (RATED / 2 + 1) * limits(settings, send.at, span) + hidden;
+        let within = sends[..=place].iter().filter(|other| other.at + span > send.at).count();
+        if within > most {
+            problems.push(format!("rated: {within} of {most} before {:.1}", send.at as f64 / 1e3));
+        }
     }
 }
 
@@ -257,7 +279,7 @@ fn pace(settings: &Settings, world: &World, measured: Micros, problems: &mut Vec
         return;
     }
     let span = BEFORE.1 - BEFORE.0;
-    for (word, kinds) in [("gap", &[0][..]), ("slots", &[1, 5])] {
+    for (word, kinds) in [("gap", &[0][..]), ("slots", &[1, 5]), ("rated", &[6])] {
         // Slots of one process that another one joined: from then on each answer has a way to go.
         if word == "slots" && settings.processes == 1 && world.processes.len() > 1 {
             continue;

@@ -139,7 +139,8 @@ fn seeds_that_once_broke_a_promise_keep_it() {
     let drawn = [300_624, 300_775, 2096].map(Settings::drawn);
     let wide = [403_979, 9601, 3857, 9515].map(Settings::wide);
     let paused = [10, 2425, 8508, 4881].map(Settings::paused);
-    for settings in drawn.into_iter().chain(wide).chain(paused).chain([2168].map(Settings::long)) {
+    let others = [2168].map(Settings::long).into_iter().chain([93, 399].map(Settings::rated));
+    for settings in drawn.into_iter().chain(wide).chain(paused).chain(others) {
         let played = play(&settings);
         assert_eq!(played.problems, Vec::<String>::new(), "{settings:?}");
     }
@@ -155,6 +156,11 @@ fn whatever_happens_a_slot_that_is_used_again_is_one_slot() {
 fn whatever_happens_what_changed_is_as_good_as_the_whole() {
     let seen = plays(Settings::long);
     assert!(seen.is_none_or(|seen| seen["change stored"] > 0));
+}
+
+#[test]
+fn whatever_happens_what_is_granted_ahead_keeps_to_the_rate() {
+    plays(Settings::rated);
 }
 
 #[test]

@@ -15,14 +15,17 @@ use crate::{
 };
 
 /// Kinds of work: their scopes, and how many a process asks for at a time.
-pub const KINDS: [(&[&str], usize); 6] = [
+pub const KINDS: [(&[&str], usize); 7] = [
     (&["gap"], 3),
     (&["slots"], 4),
     (&["strict"], 2),
     (&["fixed"], 2),
     (&["held"], 1),
     (&["free", "slots"], 1),
+    (&["rated"], 8),
 ];
+/// Requests a second of what a rate keeps, where there is one.
+pub const RATED: usize = 60;
 pub const GAP: Micros = 150 * MS;
 pub const SLOTS: usize = 3;
 /// How long an answer in a slot takes.
@@ -109,6 +112,8 @@ pub struct Settings {
     pub is_wide: bool,
     /// The whole state is so long that a leader says it only now and then.
     pub is_long: bool,
+    /// There is work that a rate keeps, so quick that it is granted ahead.
+    pub is_rated: bool,
     pub is_traced: bool,
 }
 
@@ -130,6 +135,7 @@ impl Settings {
             faults: Vec::new(),
             is_wide: false,
             is_long: false,
+            is_rated: false,
             is_traced: false,
         }
     }
@@ -142,6 +148,11 @@ impl Settings {
     /// Whatever chance says, where the whole state is so long that most beats have only what changed.
     pub fn long(seed: u64) -> Self {
         Self { is_long: true, ..Self::drawn(seed) }
+    }
+
+    /// Whatever chance says, where a rate keeps most of the work.
+    pub fn rated(seed: u64) -> Self {
+        Self { is_rated: true, ..Self::drawn(seed) }
     }
 
     /// Whatever chance says, by a store that stands still now and then, for a moment or for seconds.
@@ -203,7 +214,7 @@ pub struct Played {
 }
 
 /// The options of the group; `other`: of a process that was given others.
-pub fn options(other: bool, is_long: bool) -> Value {
+pub fn options(other: bool, is_long: bool, is_rated: bool) -> Value {
     let ms = |span: Micros| span as f64 / 1000.0;
     let defaults = json!({
         "delay": 0,
@@ -218,6 +229,9 @@ pub fn options(other: bool, is_long: bool) -> Value {
         "strict": { "quota": STRICT.0, "window": ms(STRICT.1), "strict": true },
         "fixed": { "quota": FIXED.0, "window": ms(FIXED.1) },
     });
+    if is_rated {
+        scopes["rated"] = json!({ "rate": RATED, "delay": null });
+    }
     for index in 0..if is_long { LONG } else { 0 } {
         scopes[format!("a-scope-that-no-request-has-{index}")] = json!({ "delay": 1000, "concurrency": 1 });
     }
@@ -234,7 +248,7 @@ pub fn play(settings: &Settings) -> Played {
     let mut player = Player {
         settings,
         dice: Dice::new(settings.seed ^ 0xd1ce),
-        options: [false, true].map(|other| options(other, settings.is_long)),
+        options: [false, true].map(|other| options(other, settings.is_long, settings.is_rated)),
         is_over: false,
     };
     if settings.is_cold {
@@ -288,7 +302,8 @@ impl Player<'_> {
         let of = Process::start(world, &plan);
         let mut dice = dice_of(self.settings.seed, of);
         for (kind, &(_, times)) in KINDS.iter().enumerate() {
-            let times = if self.settings.is_wide { usize::from(kind != 5) } else { times };
+            let times = if self.settings.is_wide { usize::from(kind < 5) } else { times };
+            let times = if kind == 6 && !self.settings.is_rated { 0 } else { times };
             for _ in 0..times {
                 world.after(dice.below(200 * MS), Event::Work { of, kind });
             }
@@ -349,10 +364,11 @@ impl Player<'_> {
             1 | 5 => ANSWER,
             // Its pace is measured: some request always waits.
             0 => 20 * MS + self.dice.below(200 * MS),
+            6 => 10 * MS + self.dice.below(40 * MS),
             _ if self.dice.one_in(60) => self.dice.below(3 * SECOND),
             _ => 20 * MS + self.dice.below(200 * MS),
         };
-        if kind != 0 && self.dice.one_in(50) {
+        if kind != 0 && kind != 6 && self.dice.one_in(50) {
             // It is on its way only a moment later.
             world.after(2 * MS, Event::Leaves { send });
         }

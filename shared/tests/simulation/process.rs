@@ -184,6 +184,7 @@ impl Process {
         let kind = world.processes[of].requests.remove(&ticket)?;
         world.processes[of].machine.cancel(now, ticket);
         world.given_up.push((world.now, kind));
+        world.note(|| format!("p{of} gives up {ticket} of kind {kind}"));
         Self::goes_on(world, of);
         Some(kind)
     }
