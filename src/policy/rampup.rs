@@ -17,14 +17,16 @@
 //!    before, ÷ the time with this blackout, from below: a bucket is empty at both refusals, and a window
 //!    used up. The estimate is the geometric mean of both, and the margin halves.
 //!    What ends Start and says when to come again (`Retry-After`) is a plain limit: the estimate is what was
-//!    served in the doubling before and since, and nearly sure.
+//!    served in the doubling before and since, and nearly sure. A plain refusal before there was a pace
+//!    proves none: Start goes on once, at half the rate.
 //! 3. *Not refused* to climb = 2: the margin grows threefold, and on from estimate·(1 + margin), in a third
 //!    of the period. Two refusals with too little served between them to measure: the margin doubles.
 //! 4. *period ∝ 1 ÷ margin*: a wide search is short, and a settled one costs `backoffTarget` refusals a
 //!    window, but no more than one in a hundred requests. A touch that cost more, and a long blackout, make
 //!    the period longer.
-//! 5. *Blackouts* are probed. One of merely bad answers is an outage, and no news of the pace. One that says
-//!    when it ends (`Retry-After`) is asked then; what we add to that is no blackout.
+//! 5. *Blackouts* are probed. One of merely bad answers is an outage, and no news of the pace; if it comes
+//!    again soon, a window was used up. One that says when it ends (`Retry-After`) is asked then, until that
+//!    was too early twice; what we add to that is no blackout.
 //! 6. *Merely bad answers*: see `failing`. Of a server that refused plainly once, it takes several. Where
 //!    the pace is clearly below what was *accepted* (served ÷ time) they are the server's own, and one too
 //!    many widens the search. Plain refusals are treated alike where the estimate is below a third of that,
@@ -34,13 +36,10 @@
 //! 8. *Unused capacity is no evidence*: climb grows only while sends follow each other as closely as allowed.
 //!    The time in which no request wanted to leave is no blackout. Below a ceiling it measures no pace.
 //!    What the caller's timer was late is not idle time, and is made up for.
-//!
-//! 9. *A typed pace is a ceiling*: it starts there, quiet, and no gap is shorter. The first refusal is as
-//!    good as no measurement, for what was served before it was not counted: the estimate is the ceiling,
-//!    nearly sure. The next one is believed, however far it is. A refusal deep below the estimate says that
-//!    the margin was too small: it doubles. A climb to the end of the curve at the ceiling is quiet again. A
-//!    server that fails has no news of the pace: it is asked three times a window, and then the pace is what
-//!    it was.
+//! 9. *A typed pace is a ceiling*: it starts there, quiet. The first refusal measures no pace, for what was
+//!    served before it was not counted: the estimate is the ceiling, nearly sure. The next one is believed,
+//!    however far it is; one deep below the estimate doubles the margin. A climb to the end at the ceiling is
+//!    quiet again. A server that fails is asked three times a window, and then the pace is what it was.
 //!
 //! The margin is never below one over the square root of the requests in a window: chance alone moves a
 //! count so far, and clients that have little gain on those that have much. Sources: the cube from CUBIC (RFC
@@ -48,9 +47,9 @@
 //! trap is the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does
 //! not.
 //!
-//! Two more: a limit that is asked for twice (the gap comes through `next`, so that late timers are made up
-//! for, and `gap` only tells it); and a memory of the gap alone, taken for what the server accepts. In Start
-//! it is a guess, and after a refusal it doubles. So estimate, margin and climb are remembered.
+//! Two more: a limit that is asked for twice (`next` has the gap, so that late timers are made up for, and
+//! `gap` only tells it); and a memory of the gap alone: in Start it is a guess. So estimate, margin and climb
+//! are remembered.
 
 mod failing;
 mod in_flight;
@@ -127,6 +126,8 @@ struct Event {
     step: Option<f64>,
     /// Refused again since: single probes.
     is_blackout: bool,
+    /// Refused when it was time again, as the server had said.
+    told: u32,
 }
 
 /// Where one scope stands.
@@ -161,6 +162,8 @@ pub struct State {
     cost: f64,
     /// For how long no request was served after the last event.
     blackout: f64,
+    /// When the last long blackout of merely bad answers ended.
+    failed_until: Option<Instant>,
     /// The gap at which requests were served.
     accepted: f64,
     /// The last time from send to answer.
@@ -313,13 +316,15 @@ impl State {
             event.is_failure &= !ended.is_refusal;
             event.is_blackout = true;
             event.unsure = micros(ended.unsure);
+            event.told += u32::from(asked.is_some());
             // A ban may begin anew with each probe; an outage does not, so that one a window will do, but
-            // not for ever. One that says when it ends is asked then.
+            // not for ever. One that says when it ends is asked then, until that was too early twice.
             let lasted = micros(now.since(event.at));
-            let mut wait = (2.0 * event.fast).max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted });
+            let is_believed = asked.is_some() && event.told < 2;
+            let mut wait = (2.0 * event.fast).max(if is_believed { lasted / 4.0 } else { 2.0 * lasted });
             if config.is_ceiling && event.is_failure {
                 wait = wait.min((WIDE * micros(config.window)).max(lasted / MANY)); // 9
-            } else if event.is_merely_bad {
+            } else if event.is_merely_bad || event.is_failure {
                 wait = wait.min(refusal_interval(config).max(lasted / FEW));
             }
             self.sent_after = now;
@@ -367,6 +372,7 @@ impl State {
             is_below: self.is_search && self.climb(config) < 1.0,
             step: (!self.is_search && asked.is_some()).then_some(step),
             is_blackout: false,
+            told: 0,
         });
         let wait = if config.is_ceiling && asked.is_some() { 0.0 } else { self.blackout / 2.0 };
         self.pause = Some(now + span((2.0 * fast).max(wait)).min(config.max));
@@ -376,10 +382,16 @@ impl State {
     /// What the event says, now that something is served again.
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
         let Event { at, fast, served, active, unsure, is_merely_bad, is_denied, is_below, step, .. } = event;
-        let is_guess = config.is_ceiling && self.accepted.is_infinite();
         let (believed, is_first) = (self.gap, !self.is_search);
-        self.is_search = true;
+        let is_guess = config.is_ceiling && self.accepted.is_infinite();
         self.is_plain |= !is_merely_bad;
+        let is_early = is_first && served < FEW / 2.0 && !event.is_blackout && !is_merely_bad;
+        if is_early && !config.is_ceiling && !self.is_vague {
+            (self.gap, self.is_vague) = ((2.0 * fast).min(micros(config.max)), true); // 2
+            (self.from, self.sends, self.bad) = (now, 0.0, 0.0);
+            return self.enter(now);
+        }
+        self.is_search = true;
         self.is_new = false;
         self.blackout = (micros(now.since(at)) - self.last_latency - 4.0 * fast).max(0.0);
         let is_enough = served >= FEW;
@@ -395,8 +407,11 @@ impl State {
         let mut is_at_once = false;
         let is_plain_below = is_below && !is_first && !is_merely_bad && is_enough && blackout < FEW * fast;
         self.others.on_curve(is_plain_below);
-        if is_long && is_merely_bad && !is_first {
-            self.blackout = 0.0; // an outage
+        let is_rare = self.failed_until.is_none_or(|last| micros(at.since(last)) > FEW * self.blackout);
+        let is_outage = is_long && is_merely_bad;
+        self.failed_until = if is_outage { Some(now) } else { self.failed_until };
+        if is_outage && is_rare && !is_first {
+            self.blackout = 0.0; // 5
         } else if config.is_ceiling && is_first {
             (self.gap, self.margin, self.is_new) = (fast, 1.0 / FEW, true); // 9
             is_at_once = event.is_failure && self.blackout > FEW * fast;

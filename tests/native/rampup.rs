@@ -7,7 +7,10 @@
 
 use std::fmt::Write;
 
-use autothrottle::simulate::{Exchange, Simulation, Trace};
+use autothrottle::{
+    Answer, Instant, Span,
+    simulate::{Client, Departure, Exchange, Next, Simulation, Trace},
+};
 
 use crate::{
     scenarios::{Scenario, train},
@@ -197,4 +200,100 @@ fn a_start_that_is_denied_ends() {
     let (_, summary) = Simulation::parse(serde_json::from_str(json).unwrap()).unwrap().run().unwrap();
     assert!(summary.refused <= 12, "{} of {}", summary.refused, summary.sent);
     assert!(summary.served >= 50, "{} of {}", summary.served, summary.sent);
+}
+
+/// A client that gets one answer in place of the server's.
+struct Once {
+    client: Box<dyn Client>,
+    nth: usize,
+    bad: (u16, &'static str),
+    answers: usize,
+}
+
+impl Client for Once {
+    fn next(&mut self, now: Instant) -> Next {
+        self.client.next(now)
+    }
+
+    fn answered(&mut self, now: Instant, request: u64, sent: Instant, answer: Answer, headers: &str) {
+        self.answers += 1;
+        let (status, fields) = self.bad;
+        let bad = (Answer::Response { status }, fields);
+        let (answer, headers) = if self.answers == self.nth { bad } else { (answer, headers) };
+        self.client.answered(now, request, sent, answer, headers);
+    }
+
+    fn departure(&self, request: u64) -> Departure {
+        self.client.departure(request)
+    }
+}
+
+/// How many of a limit of ten a second are served in each minute, where one answer is bad.
+fn each_minute(nth: usize, bad: (u16, &'static str)) -> Vec<usize> {
+    let json = r#"{ "server": { "model": "token-bucket", "rate": 10, "depth": 10 }, "network": { "latency": 100 },
+        "throttle": { "defaults": { "rampup": true } }, "duration": 360000 }"#;
+    let simulation = Simulation::parse(serde_json::from_str(json).unwrap()).unwrap();
+    let client = |index| {
+        let client = Box::new(simulation.engine(index));
+        Box::new(Once { client, nth, bad, answers: 0 }) as Box<dyn Client>
+    };
+    let exchanges = simulation.run_with(client).unwrap().0.exchanges;
+    let mut minutes = vec![0; 6];
+    for one in exchanges.iter().filter(|one| one.is_served()) {
+        minutes[(one.sent.millis() / 60_000.0) as usize] += 1;
+    }
+    minutes
+}
+
+/// One refusal among the first eight proves no pace. It was believed: 71 were served in the first minute, and
+/// with `Retry-After` 28 to 90 in each of the first four.
+#[test]
+fn one_early_refusal_is_no_pace() {
+    for fields in ["", "retry-after: 1\n"] {
+        for nth in 1..=8 {
+            let served = each_minute(nth, (429, fields));
+            assert!(served[0] >= 500, "the one with number {nth}, {fields}: {served:?}");
+            assert!(served[1..].iter().all(|&served| served >= 590), "number {nth}, {fields}: {served:?}");
+        }
+    }
+}
+
+/// A ban of a minute that each probe begins anew, and that says "five seconds" whatever the truth. It was
+/// probed at once after that time, ever again: 300 s.
+#[test]
+fn a_wait_that_was_too_short_twice_is_no_longer_believed() {
+    for (refusal, says) in [("429", 5), ("429", 20), ("503", 5), ("403", 5)] {
+        let json = format!(
+            r#"{{ "server": {{ "model": "token-bucket", "rate": 10, "depth": 10, "refusal": "{refusal}",
+                    "ban": 60000, "says": "retry-after", "retryAfter": {says}000 }}, "network": {{ "latency": 100 }},
+                  "duration": 1200000, "throttle": {{ "defaults": {{ "rampup": true }} }} }}"#
+        );
+        let simulation = Simulation::parse(serde_json::from_str(&json).unwrap()).unwrap();
+        let (Trace { exchanges, .. }, summary) = simulation.run().unwrap();
+        let ban = exchanges.iter().find(|one| one.is_refused).unwrap().sent;
+        let end = exchanges.iter().find(|one| one.sent > ban && one.is_served()).unwrap().sent;
+        let banned = end.since(ban);
+        assert!(banned <= Span::from_millis(150_000.0), "{refusal}, says {says} s: {banned:?}");
+        assert!(summary.served >= 4000, "{refusal}, says {says} s: {}", summary.served);
+    }
+}
+
+/// A window of a minute that is used up before it ends, and says no with a denial or a failure. It was taken
+/// for an outage: 3300 a minute that say 403 refused 2,400 in each.
+#[test]
+fn a_wall_of_denials_is_a_used_up_window() {
+    for (limit, refusal, most) in
+        [(60, "403", 3.0), (600, "403", 3.0), (3300, "403", 20.0), (3300, "401", 20.0), (3300, "503", 20.0)]
+    {
+        let window = Scenario {
+            name: String::new(),
+            server: format!(r#""model": "fixed-window", "limit": {limit}, "refusal": "{refusal}""#),
+            network: r#""latency": 50"#.into(),
+            minutes: 30.0,
+        };
+        let summary = window.simulation(r#"{ "defaults": { "rampup": true } }"#, 11, "").run().unwrap().1;
+        let (utilisation, per_minute) = (summary.utilisation, summary.refusals_per_minute);
+        assert!(utilisation >= 0.95, "{limit} a minute, {refusal}: {utilisation}");
+        assert!(per_minute <= most, "{limit} a minute, {refusal}: {per_minute}");
+    }
 }

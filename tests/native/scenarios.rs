@@ -344,7 +344,7 @@ impl Judged {
 }
 
 /// With `DRAWN_CACHE`, a folder, it is searched once for each server: nine tenths of the time is that search.
-fn best_known(scenario: &Scenario, seed: u64) -> f64 {
+pub fn best_known(scenario: &Scenario, seed: u64) -> f64 {
     let Some(folder) = std::env::var_os("DRAWN_CACHE") else { return best_constant(scenario, seed) };
     let mut hasher = DefaultHasher::new();
     (&scenario.server, &scenario.network, scenario.minutes.to_bits(), seed).hash(&mut hasher);

@@ -13,7 +13,7 @@ use autothrottle::{
 
 use crate::{
     baselines::{Aimd, Cubic, best_constant},
-    scenarios::{Scenario, shared, train},
+    scenarios::{Scenario, best_known, shared, train},
 };
 
 use crate::made::{engine, seeds};
@@ -208,7 +208,7 @@ fn limits_are_found_and_kept() {
         in_docs("servers", &rows.join("\n"));
         return;
     }
-    let best = in_parallel(&scenarios, |each| best_constant(each, SEED));
+    let best = in_parallel(&scenarios, |each| best_known(each, SEED));
     let mut summary = DIGEST.to_string();
     for (policy, name) in Policy::ALL {
         let all = in_parallel(&scenarios, |each| run(each, policy, SEED, "").1);
