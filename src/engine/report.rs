@@ -210,7 +210,9 @@ impl Engine {
         } else if typed.has(Typed::RATE) && meter.hardly_rated() {
             let slower = match meter.slowest()? {
                 Reason::Global => {
-                    text(&["maxInFlight (", &whole_text(self.config.max_in_flight.into()), ")"])
+                    // Its own copy: a limit that was raised for another scope is not its own.
+                    let most = config.global.min(self.config.max_in_flight);
+                    text(&["maxInFlight (", &whole_text(most.into()), ")"])
                 }
                 reason @ Reason::Concurrency if typed.has(Typed::CONCURRENCY) => reason.name().into(),
                 reason @ Reason::Quota if !config.quotas.is_empty() => reason.name().into(),

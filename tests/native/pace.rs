@@ -283,6 +283,13 @@ fn a_scope_that_is_configured_has_the_limit_of_all_that_it_raises() {
     };
     assert_eq!(flies(kept), 16, "a scope that was not configured keeps its slots");
     assert_eq!(flies(paced), 184, "beside a rate they are the limit of all: 200, of which 16 are taken");
+    // Another scope's limit is not the one that keeps it.
+    let mut driver = Driver::new(r#"{ "rate": 50 }"#, 2000);
+    let many = driver.engine.scope("many");
+    driver.engine.configure(now, many, json(r#"{ "concurrency": 200 }"#)).unwrap();
+    driver.run(11);
+    let want = "rate [a] requests hardly ever wait for it, but for maxInFlight (16)";
+    assert_eq!(without_effect(&mut driver.engine), [want]);
 }
 
 #[test]
