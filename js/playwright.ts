@@ -13,6 +13,9 @@
  * for a person. The request is held in the browser until the throttle lets it go: by `route` in
  * Playwright, by request interception in Puppeteer. Both switch the HTTP cache off.
  *
+ * No request is sent again: `retry` is for `throttle.fetch`. A page that got a 429 shows it; the next request
+ * waits as the answer says. Look at the status of `goto`, and call it again.
+ *
  * A page may be closed, or go elsewhere, while its request waits, and a request may fail without an answer.
  * Playwright does not show redirects before they are sent: there a chain is one request, of its first host.
  * Puppeteer shows each hop.
