@@ -30,11 +30,11 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 157_700,
+  autothrottle: 157_500,
   'autothrottle/slim': 33_900,
-  'autothrottle/engine': 128_100,
-  'autothrottle/undici': 154_200,
-  'autothrottle/simulate': 127_200,
+  'autothrottle/engine': 127_900,
+  'autothrottle/undici': 154_000,
+  'autothrottle/simulate': 127_000,
 }
 
 /**
