@@ -95,9 +95,12 @@ async def test_a_scraping_api_and_its_target() -> None:
         ("PatientApi", of_api, 1, 0),
     ):
         bench = Bench({**FREE, "THROTTLING_MANAGER": f"polite.throttling.{manager}"})
-        bench.server.answer = lambda request, status=status, upstream=upstream: Response(
-            request.url, status=status, headers={"X-Upstream-Status-Code": upstream}, request=request
-        )
+
+        def refusal(request: Request, status: int = status, upstream: str = upstream) -> Response:
+            headers = {"X-Upstream-Status-Code": upstream}
+            return Response(request.url, status=status, headers=headers, request=request)
+
+        bench.server.answer = refusal
         fetched = bench.get(url)
         await settle()
         assert fetched.result().status == status

@@ -18,7 +18,7 @@ from twisted.internet.error import ConnectionLost, TCPTimedOutError
 from helpers import vectors
 
 PAGE = "https://a.example/"
-FAILURES = {"connection": ConnectionLost, "timeout": TCPTimedOutError}
+FAILURES: dict[str, type[Exception]] = {"connection": ConnectionLost, "timeout": TCPTimedOutError}
 Reason = Callable[[dict[str, Any]], str | None]
 
 
