@@ -161,10 +161,9 @@ async function measure({ name: setupName, program, limit, upstream: ms, directiv
       ? await startNginx(directives, port, clients.length)
       : await startHaproxy(port, clients.length)
   await Promise.all(
-    clients.map(({ options }, index) => {
-      const job = { url: `http://127.0.0.1:${ports[index]}/`, seconds: SECONDS + 1, ...options }
-      return begin(job)
-    }),
+    clients.map(({ options }, index) =>
+      begin({ url: `http://127.0.0.1:${ports[index]}/`, seconds: SECONDS + 1, ...options }),
+    ),
   )
   const settled = SECONDS > 2 * START ? START : 0
   const lines = (await stop()).map((words) => words.map(Number))
