@@ -29,7 +29,7 @@ const PACES: [u32; 4] = [5, 10, 50, 500];
 const NTH: usize = 20;
 
 /// An answer in place of the server's.
-type Bad = (Answer, &'static str);
+pub type Bad = (Answer, &'static str);
 
 const TOO_MANY: Bad = (Answer::Response { status: 429 }, "retry-after: 1\n");
 const ONE: [(&str, Bad); 4] = [
@@ -46,18 +46,25 @@ const OUTAGES: [(&str, Bad); 3] = [
 
 /// Which answers are bad.
 #[derive(Clone, Copy)]
-enum Spoil {
+pub enum Spoil {
     None,
-    One(Bad),
+    /// The one with this number, from 1.
+    One(usize, Bad),
     /// From one minute on, for ten.
     Outage(Bad),
 }
 
 /// A client some of whose answers are others than the server's.
-struct Spoiled {
+pub struct Spoiled {
     client: Box<dyn Client>,
     spoil: Spoil,
     answers: usize,
+}
+
+impl Spoiled {
+    pub fn new(client: Box<dyn Client>, spoil: Spoil) -> Self {
+        Self { client, spoil, answers: 0 }
+    }
 }
 
 const OUTAGE: (u64, u64) = (60_000_000, 660_000_000);
@@ -70,7 +77,7 @@ impl Client for Spoiled {
     fn answered(&mut self, now: Instant, request: u64, sent: Instant, answer: Answer, headers: &str) {
         self.answers += 1;
         let bad = match self.spoil {
-            Spoil::One(bad) if self.answers == NTH => Some(bad),
+            Spoil::One(nth, bad) if self.answers == nth => Some(bad),
             Spoil::Outage(bad) if (OUTAGE.0..OUTAGE.1).contains(&now.micros()) => Some(bad),
             _ => None,
         };
@@ -129,7 +136,7 @@ fn play_with(
             "CUBIC" => Box::new(Cubic::below(f64::from(pace))),
             _ => Box::new(simulation.engine(index)),
         };
-        Box::new(Spoiled { client, spoil, answers: 0 }) as Box<dyn Client>
+        Box::new(Spoiled::new(client, spoil)) as Box<dyn Client>
     };
     simulation.run_with(client).unwrap().0.exchanges
 }
@@ -140,13 +147,18 @@ fn share(sent: &[Exchange], pace: f64, from: f64, to: f64) -> f64 {
     sent.iter().filter(is_within).count() as f64 / (pace * (to - from))
 }
 
-/// In the minute after the bad answer, of what is sent there without it.
-fn after_one(how: How, bad: Bad) -> f64 {
-    let sent = play(OPEN, how, 100, Spoil::One(bad));
-    let usual = play(OPEN, how, 100, Spoil::None);
+/// When the bad answer came.
+fn bad_at(sent: &[Exchange]) -> Instant {
     let mut answered: Vec<Instant> = sent.iter().filter_map(|each| each.answered).collect();
     answered.sort();
-    let from = answered[NTH - 1].micros() as f64 / 1e6;
+    answered[NTH - 1]
+}
+
+/// In the minute after the bad answer, of what is sent there without it.
+fn after_one(how: How, bad: Bad) -> f64 {
+    let sent = play(OPEN, how, 100, Spoil::One(NTH, bad));
+    let usual = play(OPEN, how, 100, Spoil::None);
+    let from = bad_at(&sent).micros() as f64 / 1e6;
     share(&sent, 1.0, from, from + 60.0) / share(&usual, 1.0, from, from + 60.0)
 }
 
@@ -194,10 +206,8 @@ fn limited(server: &str, how: How, limit: f64, from: f64) -> (f64, f64, f64) {
 /// Twenty clients whose twentieth answer asks them to wait: how long each does, least and most, in seconds.
 fn back(how: How, bad: Bad) -> (f64, f64) {
     let wait = |seed: u64| {
-        let sent = play_with(OPEN, how, 60, Spoil::One(bad), (seed, [0, 0]));
-        let mut answered: Vec<Instant> = sent.iter().filter_map(|each| each.answered).collect();
-        answered.sort();
-        let refused = answered[NTH - 1];
+        let sent = play_with(OPEN, how, 60, Spoil::One(NTH, bad), (seed, [0, 0]));
+        let refused = bad_at(&sent);
         let next = sent.iter().map(|each| each.sent).filter(|&at| at > refused).min();
         next.map_or(f64::INFINITY, |next| next.since(refused).micros() as f64 / 1e6)
     };

@@ -8,11 +8,12 @@
 use std::fmt::Write;
 
 use autothrottle::{
-    Answer, Instant, Span,
-    simulate::{Client, Departure, Exchange, Next, Simulation, Trace},
+    Answer, Span,
+    simulate::{Client, Exchange, Simulation, Trace},
 };
 
 use crate::{
+    answers::{Bad, Spoil, Spoiled},
     scenarios::{Scenario, train},
     simulate::golden,
 };
@@ -202,40 +203,14 @@ fn a_start_that_is_denied_ends() {
     assert!(summary.served >= 50, "{} of {}", summary.served, summary.sent);
 }
 
-/// A client that gets one answer in place of the server's.
-struct Once {
-    client: Box<dyn Client>,
-    nth: usize,
-    bad: (u16, &'static str),
-    answers: usize,
-}
-
-impl Client for Once {
-    fn next(&mut self, now: Instant) -> Next {
-        self.client.next(now)
-    }
-
-    fn answered(&mut self, now: Instant, request: u64, sent: Instant, answer: Answer, headers: &str) {
-        self.answers += 1;
-        let (status, fields) = self.bad;
-        let bad = (Answer::Response { status }, fields);
-        let (answer, headers) = if self.answers == self.nth { bad } else { (answer, headers) };
-        self.client.answered(now, request, sent, answer, headers);
-    }
-
-    fn departure(&self, request: u64) -> Departure {
-        self.client.departure(request)
-    }
-}
-
 /// How many of a limit of ten a second are served in each minute, where one answer is bad.
-fn each_minute(nth: usize, bad: (u16, &'static str)) -> Vec<usize> {
+fn each_minute(nth: usize, bad: Bad) -> Vec<usize> {
     let json = r#"{ "server": { "model": "token-bucket", "rate": 10, "depth": 10 }, "network": { "latency": 100 },
         "throttle": { "defaults": { "rampup": true } }, "duration": 360000 }"#;
     let simulation = Simulation::parse(serde_json::from_str(json).unwrap()).unwrap();
     let client = |index| {
         let client = Box::new(simulation.engine(index));
-        Box::new(Once { client, nth, bad, answers: 0 }) as Box<dyn Client>
+        Box::new(Spoiled::new(client, Spoil::One(nth, bad))) as Box<dyn Client>
     };
     let exchanges = simulation.run_with(client).unwrap().0.exchanges;
     let mut minutes = vec![0; 6];
@@ -251,7 +226,7 @@ fn each_minute(nth: usize, bad: (u16, &'static str)) -> Vec<usize> {
 fn one_early_refusal_is_no_pace() {
     for fields in ["", "retry-after: 1\n"] {
         for nth in 1..=8 {
-            let served = each_minute(nth, (429, fields));
+            let served = each_minute(nth, (Answer::Response { status: 429 }, fields));
             assert!(served[0] >= 500, "the one with number {nth}, {fields}: {served:?}");
             assert!(served[1..].iter().all(|&served| served >= 590), "number {nth}, {fields}: {served:?}");
         }
