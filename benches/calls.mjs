@@ -1,5 +1,5 @@
 /**
- * What a call costs beside p-limit, in one run: `npm run bench:calls`. Rounds take turns, and the least of
+ * The cost of a call beside p-limit, in one run: `npm run bench:calls`. Rounds take turns, and the least of
  * each counts, so that a busy machine slows all alike. `--quick` makes it shorter.
  *
  * A call of ours decides by host, delay, quota and backoff, and hears what came back; one of p-limit's counts

@@ -1,6 +1,6 @@
 /**
- * What each library does where a crawl or an API client meets it: `npm run bench:compare`, which prints the
- * table of `docs/comparison.md`; a minute, in real time, against a server on this machine.
+ * The answers of each library where a crawl or an API client meets it: `npm run bench:compare`, which prints
+ * the table of `docs/comparison.md`; a minute, in real time, against a server on this machine.
  *
  * Each is set to "five a second" as its own README says. The questions: how do a dozen requests leave? Does
  * any leave after a 429 before its `Retry-After` is over? Does a busy host keep another one waiting?

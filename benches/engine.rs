@@ -1,4 +1,4 @@
-//! What a decision costs: `npm run bench:engine`.
+//! The cost of a decision: `npm run bench:engine`.
 //!
 //! Two tables. One has the simple cycle (submit, poll, settle in one scope). The other has the cost per
 //! dispatch while N requests wait over N/10 hosts, with and without one more scope that all share. Read the

@@ -4,8 +4,8 @@
  *
  * Rampup, which does not know the limit, beside clients that do: p-queue in two ways (a number per second;
  * one per gap) and a fixed delay. All of them run at once, each in a process of its own and against a zone of
- * its own. So a busy machine is as bad for one as for the other. What was served and refused is counted in
- * the server's own log; *settled* leaves out the first ten seconds.
+ * its own. A busy machine is then as bad for one as for the other. The server's own log counts the requests
+ * that were served and refused; *settled* leaves out the first ten seconds.
  *
  * `--only NAME` runs the set-ups whose name contains it, and `--seconds N` (60) makes it shorter. `--status
  * 503` is what limit_req refuses with (429), and with `--delayed` it queues what is within the burst. With
@@ -40,7 +40,7 @@ const fixed = (gaps, rate) => ({
   throttle: { maxInFlight: 256, defaults: { ...PLAIN, delay: (1000 * gaps) / rate, concurrency: 256 } },
 })
 
-/** What each knows of the limit: `rate` per second, or `slots` at a time. */
+/** Each client's knowledge of the limit: `rate` per second, or `slots` at a time. */
 const TOLD = {
   'p-queue, per second': ({ rate, slots }) => ({
     queue: slots === undefined ? { intervalCap: rate, interval: 1000 } : { concurrency: slots },

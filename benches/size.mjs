@@ -1,4 +1,6 @@
-/** What a bundle grows by with each entry, minified and gzipped: `npm run bench:size`. Peers do not count. */
+/**
+ * The bytes that each entry adds to a bundle, minified and gzipped: `npm run bench:size`. Peers do not count.
+ */
 import { root } from '../scripts/lib.mjs'
 import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../tests/package/sizes.mjs'
 

@@ -8,7 +8,7 @@ import { parseSync } from 'vite'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** What the page shows: a heading, a file, and what stands in it; `as` is how one gets at a member. */
+/** The sections of the page: a heading, a file, and what stands in it; `as` is how one gets at a member. */
 const SECTIONS = [
   ['Make one', 'throttle/throttle', ['createThrottle', 'throttledFetch']],
   ['A throttle', 'throttle/throttle', ['Throttle'], 'throttle.'],
@@ -38,7 +38,7 @@ const ENTRIES = readdirSync(`${root}js`)
   .filter((name) => name.endsWith('.ts') && name !== 'index.ts')
   .map((name) => name.slice(0, -3))
 
-/** What entries export, beside types: where it stands. */
+/** The exports of entries, beside types: where it stands. */
 const FUNCTIONS = {
   axios: { axios: ['throttleAdapter'] },
   crawlee: { crawlee: ['throttleHooks'] },

@@ -1,5 +1,5 @@
 /**
- * Cost-capped: requests that cost differently, and at most so much a minute. What they really cost is known
+ * Cost-capped: requests that cost differently, and at most so much a minute. Their real cost is known
  * afterwards. `npx tsx examples/cost-capped.ts`
  *
  * Source: Scrapy's throttling draft, *Cost-capped throttling*.

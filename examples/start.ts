@@ -1,5 +1,5 @@
 /**
- * What `npm start` runs: `autothrottle-cli crawl`, and without a URL a rate-limited site of its own.
+ * The program behind `npm start`: `autothrottle-cli crawl`, and without a URL a rate-limited site of its own.
  *
  * The site is the Rust toolchain's manual behind express-rate-limit; the crawl's delay follows its latency,
  * or finds its limit with `--rampup`.
@@ -8,7 +8,7 @@ import { main } from '../js/command/main.js'
 import { readArguments } from '../js/command/usage.mjs'
 import { serveSite } from './site.js'
 
-/** What `npm start` takes beside what `crawl` does. */
+/** The options that `npm start` adds to those of `crawl`. */
 const SITE = { limit: { type: 'string' }, port: { type: 'string' } } as const
 /** For a machine of one's own: no robots.txt, and no more politeness than is needed. */
 const HERE = ['--delay', '0', '--start-delay', '250', '--max-pages', '150', '--ignore-robots']
@@ -25,7 +25,7 @@ if (positionals.length > 0) {
   process.stderr.write(`serving ${site.what} at ${site.url}\n`)
   process.stderr.write(`its limit is ${limit} requests per second, its latency 80 ms\n`)
   process.stderr.write('crawling it (Ctrl-C stops)\n\n')
-  // What was typed counts.
+  // Options that you type win over these.
   const typed = Object.keys(values).map((option) => `--${option}`)
   process.exitCode = await main(['crawl', site.url, ...without(HERE, typed), ...rest])
   await site.close()

@@ -44,7 +44,7 @@ function want(is, problem, ...about) {
 /** Errors that a reader may have. */
 const KNOWN = [UsageError, ArgumentError, ConfigError, SnapshotError]
 
-/** What a reader gives; `undefined` if it says what is wrong. */
+/** The result of a reader; `undefined` if it says what is wrong. */
 function told(read) {
   try {
     return read()
@@ -54,7 +54,7 @@ function told(read) {
   }
 }
 
-/** What a document leads to, read in pieces that end at these places. */
+/** The links of a document that is read in pieces with these ends. */
 function foundIn(bytes, type, url, ends) {
   const reading = readingOf(type, url)
   let start = 0
@@ -175,7 +175,7 @@ const READERS = {
       ]
       const { positionals, values } = readArguments('get', [...args, '--quiet'])
       const fetch = async (url, init) => {
-        // What it says to a server is what a request can be made of.
+        // A request can be made of each field that it sends.
         void new Request(url, init)
         return new Response('x')
       }

@@ -1,8 +1,8 @@
 /**
- * What a permit costs beside other libraries that share a limit through Redis: `npm run test:shared -- --case
- * costs`. Each process asks eight at a time, for a limit that does not bite, and then for 200 a second.
- * Permits a second of all processes, µs of processors and commands of Redis for each; and what the writer got
- * beside the mean of the others.
+ * The cost of a permit beside other libraries that share a limit through Redis: `npm run test:shared --
+ * --case costs`. Each process asks eight at a time, for a limit that does not bite, and then for 200 a
+ * second. Permits a second of all processes, µs of processors and commands of Redis for each; and what the
+ * writer got beside the mean of the others.
  */
 import { createRequire } from 'node:module'
 import { loadavg } from 'node:os'

@@ -23,7 +23,7 @@ import { ROWS } from './rows.mjs'
 
 const HOSTS = 100_000
 
-/** What `count` processes say that ask `atOnce` at a time for `ms`. */
+/** Asks in `count` processes, `atOnce` at a time for `ms`, and gives their reports. */
 async function asks(count, atOnce, store, ms = 3000) {
   const name = `asks-${process.pid}-${count}-${Date.now()}`
   const children = Array.from({ length: count }, (_, index) =>

@@ -28,7 +28,7 @@ async function worker({ way, name, options, who, store, skew, url, rate, steps =
   const wall = Date.now
   Date.now = () => wall() + skew
   let begun = Number.POSITIVE_INFINITY
-  /** What the store says of its clock is ahead by what the last step says: no code sets a clock here. */
+  /** Puts the clock that the store reports ahead by the last step's amount: no code sets a clock here. */
   const withClock = (client) => {
     const ask = client.eval.bind(client)
     client.eval = async (script, ...args) => {

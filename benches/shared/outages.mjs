@@ -1,9 +1,9 @@
 /**
- * What becomes of a group by Redis when its store, or the way there, fails: is it as fast as before ten
- * seconds later, and was the limit kept meanwhile? A server of our own counts.
+ * A group by Redis whose store, or the way there, fails: is it as fast as before ten seconds later, and was
+ * the limit kept meanwhile? A server of our own counts.
  *
- * A group that catches up looks fast. So it is counted from the tenth second on, and beside what was served
- * before.
+ * A group that catches up looks fast. The count therefore starts at the tenth second, and stands beside the
+ * one before the fault.
  */
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -2,8 +2,8 @@
  * One case: eight processes behind nginx, others beside them, and what nginx wrote down.
  *
  * A process takes a second or more to start where many start at once, and so does a slow way to the store:
- * both would count as time without a send. So all are there before any begins, and the time runs from when
- * each group has been served once.
+ * both would count as time without a send. All processes are therefore there before any begins, and the time
+ * runs from when each group was served once.
  */
 import { fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -32,7 +32,7 @@ function worker(settings) {
   return child
 }
 
-/** What happens to the eight, and when. */
+/** Plays the faults on the eight processes, each at its time. */
 function schedule(what, seconds, all, store) {
   for (const [at, fault] of what.faults ?? []) {
     if (at >= seconds) continue
@@ -143,7 +143,7 @@ export async function play(what, way, most) {
 // The cases behind nginx, 10 a second. `bar` says what is asked for of the counts, beside those of one
 // process alone in the same run; `beside` are other groups of eight, each against a zone of its own.
 
-/** What to do to whom, and when in seconds. */
+/** Faults: the action, the process it meets, and the second. */
 const FAULTS = [
   [20, 'kill the writer'],
   [40, 'kill a member'],

@@ -1,6 +1,6 @@
 /**
- * What once starved a group, by real processes: `npm run test:shared -- --case rows`. A process that asks for
- * 40,000 permits at once; a writer with 3,000 hosts that is killed within a window, and its slots; a
+ * Cases that once starved a group, by real processes: `npm run test:shared -- --case rows`. A process that
+ * asks for 40,000 permits at once; a writer with 3,000 hosts that is killed within a window, and its slots; a
  * connection of commands that is half open; a folder of sockets that vanishes; and the silence when a writer
  * is killed. `benches/shared.md` has what was seen.
  */
@@ -92,7 +92,7 @@ async function minute(way) {
   return `${sent.length} of 600 in that minute`
 }
 
-/** What a member says is lost without a sign: only what it hears arrives. */
+/** A member's messages are lost without a sign: only what it hears arrives. */
 async function halfOpen(way) {
   if (way !== 'redis') return '–'
   const { all, stop } = await group(way, 2, { ways: [1] })
