@@ -1,5 +1,5 @@
-//! The boundary to components: it only converts and forwards. What it forwards to is tested natively,
-//! what it converts by a host (`tests/component`). `wit/engine.wit` documents each function.
+//! The boundary to components: it only converts and forwards. Native tests cover the code behind it, and a
+//! host covers the conversions (`tests/component`). `wit/engine.wit` documents each function.
 //!
 //! A panic ends the instance, so no number means anything before the façade has looked at it. And a field's
 //! value with a line break would forge another field.
@@ -300,7 +300,7 @@ impl Engine {
     }
 }
 
-/// What a host says about the end of a request. `lines` are its fields.
+/// Reads the end of a request, as a host reports it. `lines` are its fields.
 fn outcome<'a>(told: &'a [f64], lines: &'a str, wall_ns: Option<u64>) -> Outcome<'a> {
     Outcome { lines, wall_ms: wall(wall_ns), ..Outcome::told(told) }
 }
@@ -328,7 +328,7 @@ fn outcome_of(settled: boundary::Settled) -> wit::Outcome {
     }
 }
 
-/// What a request needs, in the façade's numbers. (No cost is one of 1.)
+/// The needs of a request, in the façade's numbers. (No cost is one of 1.)
 #[derive(Default)]
 struct Need {
     costs: Vec<f64>,
@@ -361,7 +361,7 @@ fn because(boundary: &Boundary) -> Option<wit::Cause> {
     Some(wit::Cause { scope: (scope >= 0.0).then_some(scope as u64), reason })
 }
 
-/// What the negative number of a refusal says.
+/// The error that the negative number of a refusal stands for.
 fn refused(boundary: &Boundary, code: f64) -> wit::SubmitError {
     match code {
         -2.0 => wit::SubmitError::QueueFull,

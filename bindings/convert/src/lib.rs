@@ -57,7 +57,7 @@ pub fn list(items: impl IntoIterator<Item = JsValue>) -> JsValue {
     list.into()
 }
 
-/// What was typed, whatever it is.
+/// Converts any value of JavaScript.
 pub fn value(of: &JsValue) -> Value {
     nested(of, 0)
 }
@@ -103,7 +103,7 @@ pub fn problems(error: ConfigError) -> JsValue {
     js(&Value::List(error.triples().into_iter().map(texts).collect()))
 }
 
-/// What an export gives. V8 puts a call into the code around it where one value comes back. It ends the
+/// The result of an export. V8 puts a call into the code around it where one value comes back. It ends the
 /// program where that value is a reference and the code is thrown away meanwhile (Node 20 and 22). A result
 /// crosses as numbers in the memory.
 pub type Given = Result<JsValue, JsValue>;

@@ -1,5 +1,5 @@
-//! What crosses between JavaScript and Rust. `tests/package/binding.test.mjs` runs this in Node, Chromium and
-//! Firefox.
+//! The conversions between JavaScript and Rust. `tests/package/binding.test.mjs` runs this in Node, Chromium
+//! and Firefox.
 #![cfg(target_family = "wasm")]
 
 use autothrottle::Value::{self, Bool, List, Map, Nothing, Number, Other, Text};
@@ -9,7 +9,7 @@ use wasm_bindgen_test::wasm_bindgen_test;
 
 #[wasm_bindgen]
 extern "C" {
-    /// What an expression of JavaScript gives.
+    /// The value of an expression in JavaScript.
     fn eval(code: &str) -> JsValue;
 
     #[wasm_bindgen(js_namespace = Object, js_name = getPrototypeOf)]

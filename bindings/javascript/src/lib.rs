@@ -1,4 +1,4 @@
-//! The boundary to JavaScript: it only converts and forwards. What it forwards to is tested natively.
+//! The boundary to JavaScript: it only converts and forwards. Native tests cover the code behind it.
 //!
 //! A numeric call costs about 10 ns, one with objects about 1 µs. A panic poisons the module for good, so the
 //! façade checks every number before it means anything. A thrown Rust string is no `Error`, so problems leave

@@ -1,4 +1,4 @@
-//! What the engine answers, as the types and the errors of `autothrottle/_records.py`, `_state.py` and
+//! The engine's answers, as the types and the errors of `autothrottle/_records.py`, `_state.py` and
 //! `errors.py`.
 
 use std::{collections::BTreeSet, sync::LazyLock};
@@ -97,7 +97,7 @@ impl Classes {
         }
     }
 
-    /// What header fields say.
+    /// The hints of header fields.
     pub fn hints<'py>(&self, py: Python<'py>, hints: Hints) -> PyResult<Bound<'py, PyAny>> {
         let budget = |quota| hints.budget_of(quota).map(|name| name.trim_end_matches('/').to_string());
         let named: Vec<_> = hints.quotas.iter().map(|quota| (quota.clone(), budget(quota))).collect();
@@ -189,7 +189,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What a negative number of the façade says.
+    /// The error that a negative number of the façade stands for.
     pub fn of(boundary: &Boundary, code: f64) -> Self {
         let scope = boundary.refused_scope().map(String::from);
         match code {

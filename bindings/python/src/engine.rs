@@ -29,7 +29,7 @@ pub struct Engine {
     seed: u64,
 }
 
-/// What sets a request apart, for the façade.
+/// The needs of a request, for the façade.
 struct Need {
     scopes: Vec<f64>,
     costs: Vec<f64>,

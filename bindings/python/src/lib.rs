@@ -1,6 +1,6 @@
-//! The native module of the Python package: it only converts and forwards. What it forwards to is
-//! tested natively, what it converts by `python/tests`. `python/src/autothrottle/_native.pyi` has the types
-//! and the documentation.
+//! The native module of the Python package: it only converts and forwards. Native tests cover the code behind
+//! it, and `python/tests` covers the conversions. `python/src/autothrottle/_native.pyi` has the types and the
+//! documentation.
 //!
 //! All values are read before a call and made after it: Python that is called while the engine is locked may
 //! call the engine again (a finalizer of the garbage collector's). The profile `python` unwinds, for a panic
@@ -29,7 +29,7 @@ use self::{
     typed::{Text, Whole},
 };
 
-/// What the package calls `autothrottle._native`.
+/// The module that the package imports as `autothrottle._native`.
 #[pymodule]
 mod _native {
     #[pymodule_export]
@@ -64,7 +64,7 @@ fn is_for_good(why: &str) -> bool {
     autothrottle_shared::store::is_for_good(why)
 }
 
-/// What a response's headers say about limits.
+/// The limits in a response's headers.
 #[pyfunction]
 #[pyo3(signature = (headers, *, status = Whole(429), wall = None, header_map = None))]
 fn parse_hints<'py>(
@@ -84,7 +84,7 @@ fn parse_hints<'py>(
     Classes::of(headers.py())?.hints(headers.py(), hints)
 }
 
-/// What a robots.txt asks of a user agent, in nanoseconds.
+/// The delay that a robots.txt asks of a user agent, in nanoseconds.
 #[pyfunction]
 fn parse_robots(robots: &Bound<'_, PyAny>, user_agent: Text) -> PyResult<Option<u64>> {
     let ms = match robots.extract::<Text>() {
@@ -106,13 +106,13 @@ fn robots_allow(rules: &[u8], url: Text) -> bool {
     autothrottle::robots_allow(rules, &url.0)
 }
 
-/// Whom a URL asks: the host as it was typed, and the port where it is not the scheme's own.
+/// The server of a URL: the host as it was typed, and the port where it is not the scheme's own.
 #[pyfunction]
 fn authority_of(url: Text) -> Option<(String, Option<u16>)> {
     Authority::of(&url.0).map(|Authority { host, port }| (host, port))
 }
 
-/// What a host is called that has ASCII alone.
+/// The name of a host in ASCII.
 #[pyfunction]
 fn host_name(host: Text) -> Option<String> {
     autothrottle::host::name(&host.0)
@@ -133,8 +133,8 @@ fn nearest_name(typed: Text, known: Vec<Text>) -> Option<String> {
     Some(boundary::nearest(&typed.0, &known.join("\n"))).filter(|name| !name.is_empty())
 }
 
-/// What an interpreter asks a DLL for. maturin's list of exports has only the module's whole name, where the
-/// linker is not Microsoft's.
+/// The export that an interpreter looks for in a DLL. maturin's list of exports has only the module's whole
+/// name, where the linker is not Microsoft's.
 #[cfg(all(windows, target_env = "gnu"))]
 #[used]
 #[unsafe(link_section = ".drectve")]

@@ -1,4 +1,4 @@
-//! What calls of language models ask and their answers say: read by `crates/llm`.
+//! Requests to language models and their answers: read by `crates/llm`.
 
 use autothrottle_llm::{Asking, Body, Kind, Refused, Vendor};
 use pyo3::{prelude::*, types::PyTuple};
@@ -53,7 +53,7 @@ impl LlmBody {
     }
 }
 
-/// What a refusal says: seconds to wait, whether no wait helps, and its budget.
+/// Reads a refusal: seconds to wait, whether no wait helps, and its budget.
 #[pyfunction]
 pub fn llm_refusal(
     status: u16,
@@ -74,7 +74,7 @@ pub fn llm_refusal(
     (read.wait_ms.map(|ms| ms / 1000.0), read.is_final, kind)
 }
 
-/// What a request asks: vendor, model, characters, bytes, tokens, bound, whether it is not counted whole, and
+/// Reads a request: vendor, model, characters, bytes, tokens, bound, whether it is not counted whole, and
 /// texts that the user counts.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "Python gives each by its place")]

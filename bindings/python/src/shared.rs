@@ -242,7 +242,7 @@ impl Shared {
         self.hears(now, Input::Vacant { ended })
     }
 
-    /// What is to be done next.
+    /// The next effect to perform.
     fn poll_effect<'py>(&self, py: Python<'py>, now: Whole) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let effect = self.with(|machine| machine.poll_effect(instant(now)))?;
         effect.map(|effect| written(py, effect)).transpose()

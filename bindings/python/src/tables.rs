@@ -10,7 +10,7 @@ use pyo3::{prelude::*, types::PyDict};
 
 use crate::value;
 
-/// What only JavaScript has: Python's clients come hop by hop.
+/// Sections that only JavaScript has: Python's clients come hop by hop.
 const NOT_PYTHONS: [&str; 3] = ["fetch", "redirects", "unref"];
 
 /// The sections of Python's options: an option of `Driver` stands at the top, too.
@@ -53,7 +53,7 @@ fn pythons(of: Section) -> impl Iterator<Item = &'static Row> {
     })
 }
 
-/// What is in an option, for the conversion.
+/// The kind of an option, for the conversion.
 fn python_kind(kind: Kind) -> String {
     match kind {
         Kind::Millis { .. } | Kind::MillisOrFalse => "time".into(),

@@ -1,4 +1,4 @@
-//! What is handed over, looked at before it means anything.
+//! Checks the types of arguments before anything else reads them.
 //!
 //! To Python `True` is 1, and text may hold half a character.
 
@@ -118,7 +118,7 @@ pub fn wanted(want: &str, object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("want {want}; got {got}"))
 }
 
-/// What an error says, with the name of what it is about.
+/// Adds the name of the option to an error's message.
 pub fn named(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     let text = format!("{name}: {}", error.value(py));
     if error.is_instance_of::<PyTypeError>(py) {

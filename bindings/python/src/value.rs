@@ -16,7 +16,7 @@ use pyo3::{
 
 use crate::typed::Text;
 
-/// What was typed, whatever it is.
+/// Converts any value of Python.
 pub fn read(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     nested(object, 0)
 }

@@ -282,7 +282,7 @@ impl WasmShared {
         self.hears(now, Input::Gone(member(id)));
     }
 
-    /// What is to be done next, if there is anything: its place in [`effect`], then what belongs to it.
+    /// The next effect to perform, if there is one: its place in [`effect`], then what belongs to it.
     pub fn poll_effect(&mut self, now: f64) -> Given {
         let now = self.at(now);
         Ok(self.machine.poll_effect(now).map_or(JsValue::UNDEFINED, effect))

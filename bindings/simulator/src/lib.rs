@@ -10,7 +10,7 @@ use autothrottle::{
 use autothrottle_convert::{Given, given, problems, value};
 use wasm_bindgen::prelude::*;
 
-/// What came of a simulation. The trace leaves as columns, one number a request.
+/// The result of a simulation. The trace leaves as columns, one number a request.
 #[wasm_bindgen]
 pub struct Simulated {
     trace: Trace,
@@ -52,7 +52,7 @@ impl Simulated {
     }
 }
 
-/// A simulation under way. What throws, throws a list of `{ path, want, got }`.
+/// A simulation under way. Its methods throw a list of `{ path, want, got }`.
 #[wasm_bindgen]
 pub struct LiveSimulation(Live);
 

@@ -11,10 +11,10 @@ use crate::{
     usage::Usage,
 };
 
-/// What is known of a body so far.
+/// The part of a body that was read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
-    /// What it says of tokens.
+    /// The tokens that it reports.
     pub usage: Usage,
     /// Tokens that were seen to be written: characters of a stream ÷ 4, or what the vendor counts so far.
     pub written: f64,

@@ -1,4 +1,4 @@
-//! What a call of a language model asks, what its answer says, and what a refusal means: read once for every
+//! The model and size of a call, the usage in its answer, and the wait in a refusal: read once for every
 //! host.
 //!
 //! A host parses the URL, sends, and moves bytes. This crate reads them: which model a body asks and how much
@@ -6,7 +6,7 @@
 //! asks to wait and whether a wait helps ([`refusal`]).
 //!
 //! All of it comes from strangers. Each reader takes time in proportion to its input and keeps at most
-//! [`MOST`] bytes. What makes no sense is not told: a number below 0, above [`LARGEST`], or none.
+//! [`MOST`] bytes. Numbers that make no sense are left out: a number below 0, above [`LARGEST`], or none.
 
 extern crate alloc;
 

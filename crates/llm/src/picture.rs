@@ -1,4 +1,4 @@
-//! What a picture costs: its pixels ÷ 750, as Anthropic says and the tiles of `OpenAI` come to.
+//! The tokens of a picture: its pixels ÷ 750, as Anthropic says and the tiles of `OpenAI` come to.
 
 use alloc::vec::Vec;
 

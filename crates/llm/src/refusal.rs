@@ -1,4 +1,4 @@
-//! What a refusal says: how long to wait, whether any wait helps, and which budget has no room.
+//! Reads a refusal: how long to wait, whether any wait helps, and which budget has no room.
 //!
 //! A refusal may say how long to wait although no wait will help: a quota is used up, or the request is above
 //! the whole limit. Its text is prose. It is read once from front to back, the first [`READ`] bytes of it.
@@ -33,7 +33,7 @@ pub struct Refused {
     pub is_anthropic: bool,
 }
 
-/// What a refusal says.
+/// A refusal, as read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refusal {
     /// Milliseconds to wait; `None` where it does not say.
@@ -89,7 +89,7 @@ fn kind_at(rest: &[u8]) -> Option<Kind> {
     }
 }
 
-/// What follows some signs and blanks, which stand in this order; nothing where another does.
+/// The rest of a text after some signs and blanks, in this order; nothing where another does.
 fn past<'a>(text: &'a [u8], signs: &[u8]) -> &'a [u8] {
     let mut rest = text;
     for &sign in signs {

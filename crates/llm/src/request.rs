@@ -1,4 +1,4 @@
-//! What a call asks of a model: whose it is, which model, how much goes in, and how much may come out.
+//! Reads the request of a call: whose it is, which model, how much goes in, and how much may come out.
 //!
 //! A picture of 5 MB in base64 is 1,600 tokens and not 1,250,000. `GET /models` spends no tokens. With Azure
 //! the model stands in the path. One call may ask for `n` answers.
@@ -15,7 +15,7 @@ use crate::{
     picture::{PICTURE, tokens},
 };
 
-/// Whose rules hold.
+/// The vendor whose rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are names")]
 pub enum Vendor {
@@ -86,7 +86,7 @@ pub struct Asking<'a> {
     pub body: &'a [u8],
     /// The field `model` of a form.
     pub form_model: Option<&'a str>,
-    /// Whose rules hold, if the user says so.
+    /// The vendor whose rules hold, if the user names one.
     pub vendor: Option<Vendor>,
     /// The user counts tokens: texts are kept, and counted by nobody else.
     pub keeps_texts: bool,
@@ -95,7 +95,7 @@ pub struct Asking<'a> {
 /// A call, as far as its budgets are concerned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// Whose rules hold.
+    /// The vendor whose rules hold.
     pub vendor: Vendor,
     /// `None`: it asks no model.
     pub model: Option<String>,
@@ -113,7 +113,7 @@ pub struct Asked {
     pub texts: Vec<String>,
 }
 
-/// What a request asks.
+/// Reads a request.
 pub fn asked(asking: &Asking) -> Asked {
     let Asking { host, path, method, body, form_model, vendor, keeps_texts } = *asking;
     let mut asked = Asked {

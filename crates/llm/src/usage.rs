@@ -12,10 +12,10 @@
 
 use crate::{LARGEST, json::Json};
 
-/// What a call took, in the vendor's own count; `None` where it does not say.
+/// The tokens of a call, in the vendor's own count; `None` where it does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// What is charged of the input.
+    /// The charged tokens of the input.
     pub input: Option<f64>,
     /// How much of it was free: it came from the vendor's cache.
     pub free: f64,

@@ -26,7 +26,7 @@ fn number(number: Option<f64>) -> Value {
     number.map_or(Value::Null, Value::from)
 }
 
-/// What is read of a case.
+/// The values that the readers find in a case.
 fn read(case: &Value, piece: usize) -> Value {
     let flag = |key: &str| case[key].as_bool().unwrap_or(false);
     if !case["body"].is_null() {
