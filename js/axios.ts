@@ -28,7 +28,7 @@ export type { ClientRequestOptions }
 // @ts-ignore
 declare module 'axios' {
   interface AxiosRequestConfig {
-    /** What a single request says to the throttle of its client. */
+    /** The throttle's options in the configuration of one request. */
     throttle?: ClientRequestOptions
   }
 }
@@ -66,7 +66,7 @@ interface AxiosResponse {
 }
 
 /**
- * What axios' `adapter` takes.
+ * The parameters of axios' `adapter`.
  *
  * Its `any` are the parameters that differ between versions.
  */
@@ -143,7 +143,7 @@ async function follow(
     const to = typeof place === 'string' ? toUrl(asUtf8(place), at) : undefined
     if (to === undefined) {
       if (failure) throw failure.error
-      // What axios' users read to know where they came to.
+      // Users of axios read these to find the final URL.
       const sent = response!.request?.res
       if (count > 0 && sent) sent.responseUrl ??= at
       return response!

@@ -73,7 +73,7 @@ export interface CrawlHookOptions {
   scopes?: (context: CrawlContext) => Scopes
 }
 
-/** What a crawler's options take. */
+/** The options of a crawler that this fills in. */
 export interface CrawlHooks {
   preNavigationHooks: CrawlHook[]
   postNavigationHooks: CrawlHook[]

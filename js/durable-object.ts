@@ -36,8 +36,9 @@ import type { ScopeStats, Stats } from './wasm/types.js'
 /** The object: extend it, name its class in `durable_objects.bindings`, and say its options. */
 export abstract class ThrottleObject<Env = unknown> extends DurableObject<Env> {
   /**
-   * What all Workers share: the options of `createThrottle` that decide (`rate`, `rampup`, `scopes`, `retry`
-   * …). Hooks stay with the Worker that has the request. Default `{}`: a request a second to each host.
+   * The settings that all Workers share: the options of `createThrottle` that decide (`rate`, `rampup`,
+   * `scopes`, `retry` …). Hooks stay with the Worker that has the request. Default `{}`: a request a second
+   * to each host.
    */
   options: Omit<ThrottleOptions, 'shared' | 'clock' | 'snapshot'> = {}
   #room: Room | undefined
@@ -49,7 +50,7 @@ export abstract class ThrottleObject<Env = unknown> extends DurableObject<Env> {
     return this.#decides
   }
 
-  /** @internal A Worker comes. What it holds is given back when it lets go of what it gets. */
+  /** @internal A Worker comes. A permit comes back when the Worker lets go of its object. */
   joinThrottle(id: string): RpcTarget {
     return new Seat(this.#open(), id)
   }
@@ -109,12 +110,12 @@ interface Stub {
 
 interface SeatStub {
   say(frame: Uint8Array): Promise<void>
-  /** What was said since, as soon as there is anything. */
+  /** The messages since the last call, as soon as there is one. */
   hear(): Promise<Uint8Array[]>
   [Symbol.dispose](): void
 }
 
-/** What a Worker says for itself. */
+/** The options of one Worker. */
 export interface ThrottleOfOptions
   extends Pick<
     ThrottleOptions,

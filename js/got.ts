@@ -25,7 +25,9 @@ import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 
-/** What sends: `http.request`, or another. It may give a response, as got's cache and mocks do. */
+/**
+ * The function that sends: `http.request`, or another. It may give a response, as got's cache and mocks do.
+ */
 // biome-ignore lint/suspicious/noExplicitAny: its parameters are got's affair.
 type Send = (url: URL, native: any, callback?: any) => unknown
 
@@ -49,7 +51,7 @@ interface Emitter {
 }
 
 /**
- * What `got.extend({ handlers: […] })` takes.
+ * The parameter of `got.extend({ handlers: […] })`.
  *
  * Its `any` are the parameters that differ between versions.
  */
@@ -113,7 +115,7 @@ function listen(
     return
   }
   let response: Emitter | undefined
-  // What got gives up ends as "socket hang up", as if the server had: it says here why.
+  // An end by got looks like "socket hang up" by the server: it says here why.
   const { destroy } = sent
   sent.destroy = (error) => {
     if (response === undefined) settle(error && answerOfError(error, undefined))

@@ -33,7 +33,7 @@ export type { LlmLimit, Vendor }
 
 /** How calls of language models are throttled. */
 export interface LlmOptions {
-  /** Whose rules hold. Default: by host and path; else OpenAI's. */
+  /** The vendor whose rules hold. Default: by host and path; else OpenAI's. */
   vendor?: Vendor
   /**
    * Limits by model, or by a pattern such as `'claude-opus-4*'` or `'*'`; the first that fits counts. The
@@ -41,8 +41,8 @@ export interface LlmOptions {
    */
   limits?: Readonly<Record<string, LlmLimit>>
   /**
-   * What has limits of its own: a name, or a function of the request's headers. Default: a hash of the key,
-   * the organisation and the project.
+   * The account whose limits hold: a name, or a function of the request's headers. Default: a hash of the
+   * key, the organisation and the project.
    */
   account?: string | ((headers: Headers) => string)
   /** Which models share their limits: gives the name of the family. Default: dates and minor versions off. */
@@ -50,8 +50,8 @@ export interface LlmOptions {
   /** Counts the tokens of a text. Default: UTF-8 bytes ÷ 4, by what usage taught for calls of that size. */
   countTokens?: (text: string, model: string) => number
   /**
-   * What to reserve for the answer: what answers of the model took so far, or `max_tokens`. Default: `'max'`
-   * for OpenAI and Azure, which charge that; `'learned'` for the others.
+   * The number of tokens to reserve for the answer: what answers of the model took so far, or `max_tokens`.
+   * Default: `'max'` for OpenAI and Azure, which charge that; `'learned'` for the others.
    */
   output?: 'learned' | 'max'
   /** The share of each limit that is used, above 0 to 1. Default 0.98. */
@@ -66,7 +66,7 @@ export interface LlmOptions {
   requestTimeout?: number
 }
 
-/** What became of calls. */
+/** Sums of the calls so far. */
 export interface LlmStats {
   /** Calls that were sent, each attempt. */
   sent: number
@@ -89,7 +89,7 @@ export type LlmFetch = typeof fetch & {
 
 /** As much of Anthropic's `APIRequest` as matters here. */
 type MiddlewareRequest = RequestInit & { url: string }
-/** What `new Anthropic({ middleware: [ … ] })` takes. */
+/** The type that `new Anthropic({ middleware: [ … ] })` takes. */
 export type LlmMiddleware = (<R extends MiddlewareRequest>(
   request: R,
   next: (request: R) => Promise<Response>,
@@ -156,7 +156,7 @@ const isPositive = (value: unknown) => typeof value === 'number' && value > 0 &&
 const one = (...words: unknown[]): Want => [`one of ${words.join(', ')}`, (value) => words.includes(value)]
 const FUNCTION: Want = ['a function', (value) => typeof value === 'function']
 const POSITIVE: Want = ['a number above 0', isPositive]
-/** What an option wants, where it is given. */
+/** The valid values of each option. */
 const WANTS: Readonly<Record<keyof LlmOptions, Want>> = {
   vendor: one(...Object.keys(VENDORS)),
   limits: ['a map of model to limits', isObject],
@@ -260,7 +260,7 @@ class Llm {
     const most = retry && !isStream(rest.body) ? retry.limit : 0
     for (let tries = 0, delay = 0; ; tries++) {
       const plan = budgets.plan(asked)
-      // What was refused is older than what waits.
+      // A refused call is older than the calls that wait.
       const waits = delay > 0 ? { priority: 1, ...own, delay } : own
       const all = { [host]: 1, ...plan.scopes }
       const permit = await this.#permit(url, all, { ...waits, signal: wanted }, tries > 0)
@@ -272,7 +272,7 @@ class Llm {
         scheduler.driver.late(permit)
         response = await sending
       } catch (error) {
-        // What you break off says no word about the server.
+        // A call that you break off is no fault of the server.
         const isTheirs = !Number.isNaN(failureOfRequest(error, wanted))
         permit.settle(isTheirs ? { error, scopes: host } : {})
         const { code } = ((error as Error | null)?.cause ?? {}) as { code?: unknown }
@@ -356,7 +356,7 @@ class Llm {
         body.end()
         const isWhole = error === undefined && !body.isBroken && (body.isWhole || (isRead && !call.isStream))
         const isEnded = isWhole || (isRead && vendor === 'gemini')
-        // Who stops reading, or aborts, knows it.
+        // A reader that stops, or aborts, knows it.
         const isLeft = error === undefined ? !isRead : Number.isNaN(failureOfRequest(error, wanted))
         if (!isEnded) {
           this.stats.cut++

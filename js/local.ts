@@ -20,7 +20,7 @@ import { checkShared, type SharedOptions } from './shared/transport.js'
 export { type Offline, SharedError, type SharedOptions } from './shared/transport.js'
 export type { Shared }
 
-/** What `local` takes. */
+/** The options of `local`. */
 export interface LocalOptions extends SharedOptions {
   /**
    * The folder of the socket, made if it is not there, for this user alone. Default: `autothrottle-` and the

@@ -9,8 +9,8 @@
  * instrument(throttle)
  * ```
  *
- * What is not exported costs one counter for a request that leaves at once. A span that begins in the
- * throttle's timer would lose the caller's context.
+ * A metric that is not exported costs one counter for a request that leaves at once. A span that begins in
+ * the throttle's timer would lose the caller's context.
  */
 
 import {
@@ -141,7 +141,7 @@ function outcomeOf(status: number | undefined, error: unknown): Attributes {
   return { 'error.type': error instanceof Error ? error.name : typeof error }
 }
 
-/** What is read when the exporter collects. */
+/** The values that the exporter collects. */
 function observe(throttle: Throttle, meter: Meter, attributesOf: (scope: string) => Attributes): () => void {
   const gauge = (name: string, description: string, unit = '') =>
     meter.createObservableGauge(`autothrottle.${name}`, { description, unit })

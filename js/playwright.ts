@@ -26,7 +26,7 @@ import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 
-/** What kind of thing a request is for, as both libraries call them. */
+/** The kind of resource that a request is for, in the words of both libraries. */
 export type ResourceType =
   | 'document'
   | 'stylesheet'
@@ -55,7 +55,7 @@ export interface PageRequest {
 export interface PageOptions {
   /** The kinds of requests that wait. Default: `document`, `xhr` and `fetch`. */
   resourceTypes?: readonly ResourceType[]
-  /** What a single request says: priority, cost, scopes, `maxWait`; `false`: it does not wait. */
+  /** The options of a single request: priority, cost, scopes, `maxWait`; `false`: it does not wait. */
   request?: (request: PageRequest) => ClientRequestOptions | false | undefined
 }
 
@@ -182,7 +182,7 @@ async function routed(
   }
 }
 
-/** What leads elsewhere. */
+/** Whether a response is a redirect. */
 function isRedirect(response: PageResponse): boolean {
   return response.status() >= 300 && response.status() < 400 && 'location' in response.headers()
 }

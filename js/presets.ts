@@ -31,7 +31,7 @@ export interface Preset {
   /** Settings of its scope. */
   readonly options: ScopeOptions
   readonly sources: readonly PresetSource[]
-  /** What the owner wants in `User-Agent`; requests without it may be refused. */
+  /** The value that the owner wants in `User-Agent`; requests without it may be refused. */
   readonly userAgent?: string
 }
 
@@ -290,8 +290,8 @@ export type PresetHost = keyof typeof PRESETS
 export const presetHosts = Object.keys(PRESETS) as readonly PresetHost[]
 
 /**
- * Settings for `scopes`, by host. What you know better comes on top:
- * `{ ...presets('api.stripe.com'), 'api.stripe.com': { rate: 100 } }`.
+ * Settings for `scopes`, by host. Your own settings come on top: `{ ...presets('api.stripe.com'),
+ * 'api.stripe.com': { rate: 100 } }`.
  *
  * @throws {TypeError} that names a host without a preset, and those that have one.
  */
@@ -315,7 +315,7 @@ export function preset(host: PresetHost): Preset {
 const MOST_BODY = 262_144
 
 /**
- * What owners say of limits in bodies, for `createThrottle({ getHints: bodyHints })`: the `backoff` of Stack
+ * Limits that owners state in bodies, for `createThrottle({ getHints: bodyHints })`: the `backoff` of Stack
  * Exchange, and the `throttleStatus` of Shopify's GraphQL, where less is left than the query asked for.
  *
  * It reads JSON of these two owners alone, up to 256 KiB: for so long their answers arrive later (by the time

@@ -23,7 +23,7 @@ export type { RedisClient } from './shared/redis/store.js'
 export { type Offline, SharedError, type SharedOptions } from './shared/transport.js'
 
 /**
- * What `createThrottle({ shared })` takes.
+ * The group by Redis, for `createThrottle({ shared })`.
  *
  * @param client of ioredis, iovalkey or node-redis (connected), a single one or a cluster. It stays yours:
  *   another connection, which hears the messages, is made from it by `duplicate()`. Redis 6 or newer, or

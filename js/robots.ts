@@ -18,12 +18,12 @@ type Parser = (
 const exported = robotsParser as unknown as Parser | { default: Parser }
 const parse = typeof exported === 'function' ? exported : exported.default
 
-/** What our group is called on its way into the library, which knows tokens only. */
+/** Our group's name inside the library, which knows tokens only. */
 const OURS = 'ours'
 /** A line that belongs to a group. Some write no colon, or a blank in the name. */
 const LINE =
   /^\s*(user[-_ \t]*agent|crawl[-_ \t]*delay|request[-_ \t]*rate|allow|disallow)(?:\s*:|\s)([^#]*)/i
-/** What is percent-encoded, what is to be, and a letter that needs none (RFC 9309 §2.2.2). */
+/** Encoded characters, characters to encode, and letters that need no code (RFC 9309 §2.2.2). */
 const ENCODED = /%[\da-f]{2}|%|[^\w\-.~/?#@:!&()+,;=*$%]+/gi
 const NEEDS_NONE = /^[\w\-.~]$/
 
@@ -67,7 +67,7 @@ function token(name: string): string {
  * Which URLs a robots.txt allows: what the file does not mention is allowed. `userAgent` is a product
  * token or a whole User-Agent.
  *
- * What the library reads otherwise than RFC 9309 is made plain before: groups that name one of our products
+ * Rewrites rules that the library reads otherwise than RFC 9309: groups that name one of our products
  * (`foobot/2.1` and `foobot*`, too) get one name; a group without rules is one all the same (§5.1).
  */
 export const rules: RobotsRules = (robotsUrl, text, userAgent) => {

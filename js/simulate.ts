@@ -45,7 +45,7 @@ export {
 } from './simulate/live.js'
 export { type PlayedAnswer, PlayedServer, playServer } from './simulate/server.js'
 
-/** What came of it. */
+/** The result of a simulation. */
 export interface Simulation {
   readonly summary: SimulationSummary
   readonly trace: SimulationTrace

@@ -28,7 +28,10 @@ import type { Clock, ThrottleOptions } from './options/options.js'
 import type { Target } from './scopes/names.js'
 import { createThrottle, type Throttle } from './throttle/throttle.js'
 
-/** What undici calls while a request is on its way: those of its `DispatchHandler` that matter here. */
+/**
+ * The callbacks that undici calls while a request is on its way: those of its `DispatchHandler` that matter
+ * here.
+ */
 interface Handler {
   onRequestStart?(controller: Controller, context: unknown): void
   onRequestUpgrade?(controller: Controller, status: number, headers: Fields, socket: unknown): void
@@ -66,7 +69,7 @@ interface DispatchOptions {
 type Dispatch = (options: DispatchOptions, handler: Handler) => boolean
 
 /**
- * What `dispatcher.compose(…)` takes, whatever the version's name for it.
+ * The type of `dispatcher.compose(…)`'s parameter, whatever the version's name for it.
  *
  * Its `any` are the parameters that differ between versions.
  */
@@ -78,7 +81,7 @@ export type Interceptor = (dispatch: (options: any, handler: any) => boolean) =>
   handler: any,
 ) => boolean
 
-/** What a single `request`, `stream` or `pipeline` may say, as `throttle` beside undici's own options. */
+/** The options of a single `request`, `stream` or `pipeline`, as `throttle` beside undici's own options. */
 export type UndiciRequestOptions = FetchOptions
 
 /**
@@ -87,9 +90,8 @@ export type UndiciRequestOptions = FetchOptions
  * @param throttleOrOptions a throttle, to share it, or the options of one of its own. `retry`, `redirects`
  * and
  *   `robots` are for `throttle.fetch`; here undici's own interceptors do that.
- * @throws {ConfigError} listing every problem of the options. What it makes throws a `TypeError` for a
- * request of
- *   undici 6.
+ * @throws {ConfigError} listing every problem of the options. The interceptor throws a `TypeError` for a
+ * request of undici 6.
  */
 export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): Interceptor {
   const shared = isThrottle(throttleOrOptions)
@@ -251,7 +253,7 @@ class WaitingController implements Controller {
   }
 }
 
-/** What `getScopes` and the default want to know of a request. */
+/** The request, as `getScopes` and the default strategy read it. */
 function targetOf({ origin = '', path, method, headers }: DispatchOptions): Target {
   const url = new URL(path, String(origin)).href
   return { url, method, headers: fieldsOf(headers) } as unknown as Request

@@ -1,6 +1,5 @@
 /**
- * What results and errors say about a response, whichever client made them. The one place that knows their
- * shapes:
+ * Reads a response out of results and errors of any client. The one place that knows their shapes:
  *
  * | client | a result (or its `response`) has | an error (or its `cause`) has |
  * |---|---|---|
@@ -10,15 +9,15 @@
  * | undici | `statusCode`, `headers` | `statusCode`, `headers` |
  * | openai, Anthropic | – | `status`, `headers` |
  *
- * A row of a database has a `status`, too. So only what can be a status of HTTP counts, and headers only
- * beside one.
+ * A row of a database has a `status`, too. A status therefore counts only in the range of HTTP, and headers
+ * only beside a status.
  */
 
 import { isObject, wrong } from '../base/checks.js'
 import { failureOf } from './failures.js'
 import type { HeadersLike } from './headers.js'
 
-/** What came of a request: a response's status and header fields, or the error in its place. */
+/** The end of a request: a response's status and header fields, or the error in its place. */
 export interface Answer {
   readonly status?: number | undefined
   readonly headers?: HeadersLike | undefined
@@ -64,12 +63,12 @@ function read(value: unknown, key: 'response' | 'cause'): unknown {
   }
 }
 
-/** What a function's result says, or the `response` in it. */
+/** The answer in a function's result, or in its `response`. */
 export function answerOfResult(result: unknown): Answer | undefined {
   return answerIn(result) ?? answerIn(responseOf(result))
 }
 
-/** What a function's error says. A bug of the function's, and an abort, say no word about the server. */
+/** The answer in a function's error. A bug of the function's, and an abort, say no word about the server. */
 export function answerOfError(error: unknown, signal: AbortSignal | null | undefined): Answer | undefined {
   const answer = answerInError(error)
   if (answer !== undefined) return answer
@@ -78,7 +77,7 @@ export function answerOfError(error: unknown, signal: AbortSignal | null | undef
 }
 
 /**
- * What a caller says of a response or an error, in any of their shapes.
+ * The answer in an outcome that a caller hands in, in any of these shapes.
  *
  * @throws {TypeError} for what cannot be a status or header fields.
  */
@@ -95,7 +94,7 @@ export function answerOf(outcome: {
   return { status, headers: headers === undefined ? undefined : checkedHeaders(headers), error }
 }
 
-/** What can be used of an outcome that makes no sense: its status. */
+/** The one usable field of an outcome that makes no sense: its status. */
 export function statusIn(outcome: { status?: unknown; statusCode?: unknown } | null): { status?: number } {
   try {
     const status = outcome?.status ?? outcome?.statusCode

@@ -7,7 +7,7 @@
 import { isObject } from '../base/checks.js'
 import { TimeoutError } from '../base/errors.js'
 
-/** What the boundary calls a failure: see `settle`. */
+/** The boundary's numbers for failures: see `settle`. */
 const CONNECTION = 0
 const TIMEOUT = 1
 const NOT_THE_SERVER = Number.NaN
@@ -18,7 +18,7 @@ const CONNECTIONS = [
   /^(?:ECONN\w+|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EPROTO)$/,
   /^(?:CERT_\w+|ERR_TLS_\w+|UND_ERR_SOCKET|Connection(?:Refused|Closed|Reset))$/,
 ]
-/** What Node, Chromium, Firefox, Safari, workerd, Deno and Bun say, in this order. */
+/** The messages of Node, Chromium, Firefox, Safari, workerd, Deno and Bun, in this order. */
 const WORDS = new RegExp(
   [
     'fetch failed|failed to fetch|networkerror|load failed|network connection lost',

@@ -27,7 +27,7 @@ export interface QuotaHint {
   resetMs?: number
   /** The window in milliseconds. */
   windowMs?: number
-  /** What is counted, if not requests. */
+  /** The unit that is counted, if not requests. */
   unit?: string
   /** The partition of the quota that we are in. */
   partitionKey?: string
@@ -35,7 +35,7 @@ export interface QuotaHint {
   budget?: string
 }
 
-/** What a response says about limits: the governing quota's fields stand at the top. */
+/** The limits in a response: the governing quota's fields stand at the top. */
 export interface Hints extends QuotaHint {
   /** How long not to send, in milliseconds, exactly as the server says it; `null` if it does not say. */
   delayMs: number | null
@@ -46,15 +46,14 @@ export interface Hints extends QuotaHint {
   /** Whether the delay is in whole seconds, of which many servers cut the rest off. */
   isWhole?: boolean
   /**
-   * What the delay is for, if not for the whole host: the next hop of a redirect, or this request alone
-   * (413).
+   * The target of the delay, if not the whole host: the next hop of a redirect, or this request alone (413).
    */
   appliesTo?: 'redirect' | 'request'
   /** On a 202: when to ask again for what is being made. */
   pollAfterMs?: number
   /** A steady rate in requests per second. */
   ratePerS?: number
-  /** What the limit is shared with, in Discord's words. */
+  /** The scope that shares the limit, in Discord's words. */
   scope?: string
   /** The bucket of the route, in Discord's words. */
   bucket?: string
@@ -64,7 +63,7 @@ export interface Hints extends QuotaHint {
   cached?: boolean
 }
 
-/** What a `getHints` hook gives: as much of {@link Hints} as it knows. */
+/** The result of a `getHints` hook: as much of {@link Hints} as it knows. */
 export type SomeHints = Partial<Pick<Hints, 'delayMs' | 'limit' | 'remaining' | 'resetMs' | 'windowMs'>>
 
 /** The same words as in `reading/src/headers/fields.rs`. */
@@ -73,14 +72,14 @@ const SAYS_SOMETHING =
 const TELLS_TIME = /^(?:date|age)$/i
 const IS_AGED = /^\s*0*[1-9]/
 
-/** What a server calls its fields, and their units: `HeaderMap` of the options. */
+/** A server's own names and units of fields: `HeaderMap` of the options. */
 type Dialect = {
   readonly [key in 'limit' | 'remaining' | 'reset' | 'resetUnit' | 'retryAfter' | 'retryAfterUnit']?: string
 }
 
 const NO_MAP: Dialect = {}
 
-/** What a field's name says about limits. */
+/** The kinds of a field's name. */
 const NOTHING = 0
 const TIME = 1
 const AGE = 2

@@ -1,5 +1,5 @@
 /**
- * What checking options has in common: how a value is shown, which keys are unknown, what milliseconds are.
+ * Helpers that check options: how a value is shown, which keys are unknown, what milliseconds are.
  *
  * `String` and `JSON.stringify` throw at an object without a prototype, a BigInt or a cycle, and the error
  * about the options would be lost.
@@ -17,7 +17,7 @@ export function kindOf(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value)
 }
 
-/** What it calls itself. */
+/** The name in its `toString`. */
 export const tagOf = (value: unknown) => Object.prototype.toString.call(value).slice(8, -1)
 
 /** An object with members in sight. A Map, a Set, a date or a promise would count as an empty one. */
@@ -26,7 +26,7 @@ export function isPlain(value: unknown): value is object {
   return tagOf(value) === 'Object' || Object.keys(value).length > 0
 }
 
-/** What stands where something else belongs. */
+/** The error about a value of the wrong type. */
 export function notA(what: string, want: string, got: unknown): TypeError {
   return new TypeError(`${what}: want ${want}; got ${kindOf(got)}`)
 }
@@ -46,7 +46,7 @@ export function isThenable(value: unknown): boolean {
   return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 }
 
-/** What is none of several words, and perhaps the one that was meant. */
+/** The error about a word that is not in the list, with the word that was probably meant. */
 export function notOneOf(what: string, words: readonly string[], got: string, meant?: string): TypeError {
   const hint = meant === undefined ? '' : ` (did you mean ${meant}?)`
   return new TypeError(`${what}: want one of ${words.join(', ')}; got ${got}${hint}`)

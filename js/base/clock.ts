@@ -10,8 +10,8 @@ export const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 /** The system's clock. `unref` lets a Node process end although the timer is armed. */
 export function systemClock(unref: boolean): Clock {
-  // In Node `performance` is a getter, as slow as the clock itself. So it is kept while the timers are the
-  // same ones: a tool that replaces a clock replaces both.
+  // In Node `performance` is a getter, as slow as the clock itself. The clock keeps it while the timers are
+  // the same ones: a tool that replaces a clock replaces both.
   const kept = { performance, now: performance.now, setTimeout, Date }
   let offset: number | undefined
   // The timers of node:test leave `performance` alone: then the date that they replace is the clock.

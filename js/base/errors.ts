@@ -1,12 +1,12 @@
-/** What can go wrong, as classes with a `code`. The engine hands out data, and the messages are made here. */
+/** The errors, as classes with a `code`. The engine hands out data, and the messages are made here. */
 
 /** One thing that is wrong with the options. */
 export interface Problem {
   /** Where: `scopes."api.example".backoff.factor`. */
   readonly path: string
-  /** What would have been right. */
+  /** The expected value. */
   readonly want: string
-  /** What stood there. */
+  /** The value that was found. */
   readonly got: string
 }
 
@@ -66,7 +66,7 @@ export class SnapshotError extends ProblemsError {
 
 type Kind = new (problems: readonly Problem[]) => ThrottleError
 
-/** What a module threw: its problems come as data. */
+/** The error for a module's exception: its problems come as data. */
 export function asProblems(Made: Kind, thrown: unknown): unknown {
   if (!Array.isArray(thrown)) return thrown
   return new Made(thrown.map(([path, want, got]) => ({ path, want, got })))
@@ -208,14 +208,14 @@ export class BodyNotReplayableError extends ThrottleError {
   }
 }
 
-/** What to type inside of functions and hooks. */
+/** The advice for calls inside of functions and hooks. */
 export const HOW_TO_NEST =
   'functions of run, map or wrap call the fetch that they are given, ({ fetch }) => fetch(url),' +
   ' hooks and a fetch of yours another throttle'
 
 /**
  * A call inside a function of `run`, `map` or `wrap` waits for the slot that its function holds, in a runtime
- * that cannot know it. So does a call inside a hook, in all runtimes.
+ * that cannot know it. A call inside a hook waits for it in all runtimes.
  */
 export class NestedError extends ThrottleError {
   declare readonly code: 'ERR_NESTED'
@@ -237,7 +237,7 @@ export class DisallowedError extends ThrottleError {
   }
 }
 
-/** What waited for a host that only ever refuses, when a `stall` listener called `fail()`. */
+/** The error of requests to a host that refuses all of them, after a `stall` listener called `fail()`. */
 export class StalledError extends ThrottleError {
   declare readonly code: 'ERR_STALLED'
   /** The scope. */

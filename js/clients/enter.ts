@@ -1,5 +1,5 @@
 /**
- * What the entries for clients share: a request as the throttle's hooks see it, and its permit.
+ * Shared code of the entries for clients: a request as the throttle's hooks see it, and its permit.
  *
  * No client is imported, not even for its types: a program compiles beside any version of it, and beside
  * none. The engine is not imported either: the throttle is the caller's, so an entry costs a kilobyte.
@@ -10,7 +10,7 @@ import type { Target } from '../scopes/names.js'
 import type { Throttle } from '../throttle/throttle.js'
 
 /**
- * What a single request may say, in the place that its client has for options: priority, cost, scopes,
+ * The options of a single request, in the place that its client has for options: priority, cost, scopes,
  * `maxWait`. How long an answer may take is for the client's own timeout to say.
  */
 export type ClientRequestOptions = Omit<FetchOptions, 'requestTimeout'>
@@ -44,8 +44,8 @@ export function outcomeWith(
 }
 
 /**
- * What the words of a failed navigation say: browsers have their own, and crawlers put theirs around them.
- * What was given up, or failed at a proxy, says no word about the server.
+ * The outcome in the text of a failed navigation: browsers have their own, and crawlers put theirs around
+ * them. A navigation that was given up, or failed at a proxy, is no fault of the server.
  */
 export function outcomeOfText(text: string): PermitOutcome | undefined {
   if (text === '' || /abort|cancel|blocked|proxy|tunnel/i.test(text)) return undefined

@@ -1,4 +1,4 @@
-/** What `npx autothrottle-cli` runs. */
+/** The program behind `npx autothrottle-cli`. */
 import { setFlagsFromString } from 'node:v8'
 import { main } from './main.js'
 import { say } from './terminal.js'

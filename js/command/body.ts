@@ -35,7 +35,7 @@ export interface Ways {
   onPart?(part: Uint8Array): void
 }
 
-/** What came of it. */
+/** The number of bytes read, and how the reading ended. */
 export class Body {
   readonly bytes: number
   readonly isCut: boolean

@@ -115,7 +115,7 @@ class Crawl implements Task {
       text = response.ok ? await robotsText(response, within) : ''
       if (!response.ok) void response.body?.cancel()
     } catch {
-      // Who has no robots.txt may have a sitemap.
+      // A host without robots.txt may have a sitemap.
     }
     const named = sitemapsIn(text)
     const urls = named.length > 0 ? named : [`${origin}/sitemap.xml`]

@@ -2,7 +2,7 @@
  * Why a URL has no answer: a sentence for people, and a code that a program can count.
  *
  * `fetch failed` stands for a name that does not exist, a certificate that expired and a server that is down.
- * What differs is in the causes.
+ * Only their causes differ.
  */
 
 /** More time was taken than may be. */
@@ -26,7 +26,7 @@ const CODES: readonly (readonly [string, RegExp])[] = [
     /^(?:CERT_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|UNABLE_TO_\w+|\w*SELF_SIGNED_CERT\w*|HOSTNAME_\w+)$/,
   ],
 ]
-/** What a disk that is full, or not ours, says. */
+/** Error codes of a disk that is full or read-only. */
 const DISK = /^(?:ENOSPC|EDQUOT|EROFS|EACCES|EPERM|EIO|EMFILE|ENFILE|ENOTDIR)$/
 const NETWORK = new Set(CODES.map(([code]) => code))
 
@@ -53,7 +53,9 @@ export const isOfNetwork = (code: string | undefined) => code !== undefined && N
 /** Whether it is about a file of ours: what a network says is a cause of `fetch failed`. */
 export const isOfDisk = (error: unknown) => DISK.test((error as NodeJS.ErrnoException | null)?.code ?? '')
 
-/** What OpenSSL says: numbers, the library, the function, the reason, and where in its sources. */
+/**
+ * The format of OpenSSL's errors: numbers, the library, the function, the reason, and where in its sources.
+ */
 const OPENSSL = /^[\dA-F]+:error:[\dA-F]+:[^:]*:[^:]*:([^:]+):[\s\S]*$/
 
 /** The error's words and those of its causes: `fetch failed` alone does not say that the host is down. */

@@ -1,8 +1,8 @@
 /**
- * What is still to fetch: a queue for each host, and hosts take turns.
+ * The jobs that are still to fetch: a queue for each host, and hosts take turns.
  *
  * A host has at most two requests that wait in the throttle, and the next of them goes there when one has
- * left. So a million requests that wait are no promises, and a slow host at the head of the line keeps no
+ * left. A million jobs therefore wait without promises, and a slow host at the head of the line keeps no
  * other out.
  */
 import { type Job, keyOf } from './journal.js'
@@ -28,7 +28,7 @@ export class Host {
   waiting = 0
   done = 0
   failed = 0
-  /** What was sent last. */
+  /** The URL that was sent last. */
   current = ''
   /** Why it is left alone, with what is left of it. */
   givenUp: Failure | undefined
@@ -70,7 +70,7 @@ export class Host {
     const job = this.#jobs[this.#head]
     if (job === undefined) return undefined
     this.#head++
-    // What was taken is let go of now and then: at once would move all that follow.
+    // Taken jobs are removed in batches: one at a time would move all that follow.
     if (this.#head > 1000 || this.#head === this.#jobs.length) {
       this.#jobs = this.#jobs.slice(this.#head)
       this.#head = 0

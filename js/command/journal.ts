@@ -31,9 +31,9 @@ export interface Job {
   readonly isLed?: boolean
   /** Redirects and sitemaps that led here, one after the other, since a link of a page. */
   readonly hops?: number
-  /** What identifies it, where that is not its URL. */
+  /** The job's key, where that is not its URL. */
   readonly key?: string
-  /** What the line of `get` says of it. */
+  /** The request, as the input line of `get` describes it. */
   readonly request?: Readonly<Record<string, unknown>>
 }
 

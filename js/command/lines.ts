@@ -92,7 +92,7 @@ export class LineWriter {
   }
 }
 
-/** What a line says, with a word about the file if it is no JSON. */
+/** The value of a line, or an error with the file's name if it is not JSON. */
 export function parsedLine(line: string, file: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(line)

@@ -1,10 +1,11 @@
 /**
- * What a page leads to: links of HTML, addresses of sitemaps. Read while the page arrives, so that a page of
- * any length costs the memory of a short one.
+ * Finds the links of a page: links of HTML, addresses of sitemaps. Read while the page arrives, so that a
+ * page of any length costs the memory of a short one.
  *
  * Tags are looked at as they come: a tree of the whole page is ten times as large as its text, for the few
- * tags that have a link. What hides links is counted here. htmlparser2's parser would do that, but it looks
- * through all open tags at each tag: for a page of one megabyte that opens 300,000, it takes over a minute.
+ * tags that have a link. This file therefore counts the elements that hide links. htmlparser2's parser would
+ * do that, but it looks through all open tags at each tag: for a page of one megabyte that opens 300,000, it
+ * takes over a minute.
  */
 import { gunzipSync } from 'node:zlib'
 import { Tokenizer } from 'htmlparser2'
@@ -19,7 +20,7 @@ const MOST_BYTES = 52_428_800
 /** Within these a `<style/>` may be closed by itself. */
 const FOREIGN = new Set(['svg', 'math'])
 
-/** What a document says about where to go on; whether it is a sitemap, whose addresses are as near as it. */
+/** The links in a document; whether it is a sitemap, whose addresses are as near as it. */
 export interface Found {
   readonly urls: Iterable<URL>
   readonly isSitemap: boolean
@@ -93,11 +94,11 @@ export function decoder(type: string): TextDecoder {
   }
 }
 
-/** What stands in the `loc`s of a sitemap, in one look at each character; `undefined` if it is none. */
+/** The contents of a sitemap's `loc` elements, in one pass over its characters; `undefined` if it is none. */
 function placesOf(text: string): string[] | undefined {
   const places: string[] = []
   let root: string | undefined
-  /** What came of a `loc` that is open. */
+  /** The text of the `loc` that is open. */
   let place: string | undefined
   const nameOf = (start: number, end: number) => text.slice(start, end).split(':').at(-1)
   const add = (more: string) => {

@@ -23,7 +23,7 @@ export interface Reader {
   end(body: Body): Iterable<Job>
 }
 
-/** What a command adds: how a job is sent, and what its answer leads to. */
+/** The parts of a command: how a job is sent, and what its answer leads to. */
 export interface Task {
   readonly command: 'crawl' | 'get'
   init(job: Job): RequestInit
@@ -200,7 +200,7 @@ export class Run {
     try {
       const found = await this.#exchange(job, host, sends, entry)
       if (found === undefined) return
-      // What was found is noted before the page that it was found on is done.
+      // Links are noted before the page that they were found on is done.
       this.add(found)
       await this.#commit(entry)
       if (this.totals.pages >= this.#task.most) this.stop('enough')
@@ -329,7 +329,7 @@ export class Run {
     this.#wake()
   }
 
-  /** What is left at hosts that are left alone: it stays in the state; without one, each has its line. */
+  /** Ends the jobs of hosts that stalled: they stay in the state; without one, each has its line. */
   async #leaveAlone(): Promise<void> {
     for (const host of this.frontier.hosts.values()) {
       if (host.givenUp === undefined) continue
@@ -347,8 +347,8 @@ export class Run {
 const wants = ({ isAll, names }: HeadersKept, name: string) =>
   names.has(name) || (isAll && !COOKIES.has(name))
 
-// What is noted of the sends of one URL: when, how often, how long until the headers came, the body.
-// Redirects that the throttle follows have their time together.
+// Notes on the sends of one URL: when, how often, how long until the headers came, the body. Redirects that
+// the throttle follows have their time together.
 
 const SENT: unique symbol = Symbol('sent')
 
@@ -361,7 +361,7 @@ export class Sends {
   #redirectedMs = 0
   latencyMs = 0
   attempts = 0
-  /** What came last, until its line is written. */
+  /** The last body, until its line is written. */
   body: Body | undefined
 
   constructor(within: Within, onSend: (at: number) => void) {

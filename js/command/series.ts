@@ -3,7 +3,7 @@
  * become one, so that a run of weeks costs what a run of minutes does.
  */
 
-/** What happened in a span. */
+/** The sums of a span. */
 export interface Point {
   /** Seconds since the start, at its end. */
   at: number

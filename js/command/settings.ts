@@ -1,5 +1,5 @@
 /**
- * What was typed, as settings: every number, URL and expression checked, each error with the name of its
+ * The typed options, as settings: every number, URL and expression checked, each error with the name of its
  * option and what was got.
  */
 import { existsSync, readFileSync } from 'node:fs'
@@ -119,14 +119,15 @@ function headersKept(typed: string | undefined): HeadersKept | undefined {
   return { isAll: names.delete('all'), names }
 }
 
-/** What is typed stands above the file; what neither says is polite. */
+/** Options on the command line win over the file; what neither says is polite. */
 function throttleOptions(values: Values): ThrottleOptions {
   const file = text(values, 'options')
   const given = file === undefined ? {} : optionsIn(file)
   const retries = whole(values, 'retries', given.retry?.limit ?? 3)
   const paced = ['delay', 'start-delay', 'concurrency', 'rate', 'rampup'].some((key) => key in values)
   const options: ThrottleOptions = {
-    // Who stalls is left alone: longer than most deployments, and most bans that end by themselves.
+    // A host that stalls is given up after this time: longer than most deployments, and most bans that end by
+    // themselves.
     stallAfter: 900_000,
     ...given,
     maxInFlight: whole(values, 'total', given.maxInFlight ?? 64, 1),
@@ -137,7 +138,7 @@ function throttleOptions(values: Values): ThrottleOptions {
   return isSaid ? options : { ...options, defaults: { ...given.defaults, ...pace(values) } }
 }
 
-/** What the throttle refuses is the throttle's to tell; where something is added, it has to be an object. */
+/** The throttle reports the options that it refuses; where something is added, it has to be an object. */
 function optionsIn(file: string): ThrottleOptions {
   const given = readJson(file, '--options')
   const places: [string, unknown][] = [['', given]]

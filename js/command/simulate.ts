@@ -44,7 +44,7 @@ function inWords(summary: SimulationSummary): string {
   return rows.map(([word, figures]) => `${word.padEnd(14)}${figures}\n`).join('')
 }
 
-/** What was sent over time, and when it was refused, in as many columns as the terminal has. */
+/** Sends over time, and refusals, in as many columns as the terminal has. */
 function picture({ sent, status }: SimulationTrace): string {
   const { stdout } = process
   const isPlain = process.env.TERM === 'dumb'

@@ -1,4 +1,4 @@
-/** What `npx autothrottle` runs: the command where its package is installed, else what to type. */
+/** The program behind `npx autothrottle`: the command where its package is installed, else what to type. */
 const PACKAGE = 'autothrottle-cli'
 
 try {

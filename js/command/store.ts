@@ -1,5 +1,5 @@
 /**
- * What a run leaves behind: bodies as files, a line of the index for each URL, and WARC.
+ * The output of a run: bodies as files, a line of the index for each URL, and WARC.
  *
  * The line of the index comes last and makes the rest valid: a body without a line is written anew, a WARC
  * record without a line is cut off when the run goes on.
@@ -14,7 +14,7 @@ import { opened, type Settings, UsageError } from './settings.js'
 import { print } from './terminal.js'
 import { type Entry, type Long, openWarc, type Recorded, type Warc } from './warc.js'
 
-/** What robots.txt does not allow, and a line of a list that is none: trying again does not help. */
+/** Errors that another try does not mend: robots.txt forbids the URL, or a line of the list is wrong. */
 const FINAL = new Set(['ERR_ROBOTS', 'ERR_LINE'])
 
 /** Whether a run that goes on tries it again: what had no answer; with `--retry-failed`, refusals as well. */
@@ -155,8 +155,8 @@ async function printed(text: string): Promise<void> {
 }
 
 /**
- * Where a body goes: the URL's path as folders, and a name with half of the URL's hash. So `/a` and
- * `/a/b` and `/a?b` are three files on every system.
+ * Where a body goes: the URL's path as folders, and a name with half of the URL's hash. `/a`, `/a/b` and
+ * `/a?b` are therefore three files on every system.
  */
 export function fileOf(url: URL, type: string): string {
   const hash = createHash('sha256').update(url.href).digest('hex').slice(0, 32)

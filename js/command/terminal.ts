@@ -1,6 +1,6 @@
 /**
- * What is written where people read. Names, addresses and sentences of strangers may hold commands for a
- * terminal: they are shown as text.
+ * Writes text for people. Names, addresses and sentences of strangers may hold commands for a terminal: they
+ * are shown as text.
  */
 import { oneLine } from '../base/text.js'
 
@@ -10,8 +10,8 @@ export const shown = (text: string): string => text.split('\n').map(oneLine).joi
 /** The same of JSON, which means the same then: control characters stand only in its strings. */
 export const json = (value: unknown): string => oneLine(JSON.stringify(value))
 
-/** What a command was asked for. */
+/** Writes the command's output. */
 export const print = (text: string): boolean => process.stdout.write(shown(text))
 
-/** What there is to say of it. */
+/** Writes a message about it. */
 export const say = (text: string): boolean => process.stderr.write(shown(text))

@@ -1,6 +1,6 @@
 /**
- * What the command can be told, and its help. Plain JavaScript: `npm start -- --help` answers before anything
- * is installed or built.
+ * The command's options, and its help. Plain JavaScript: `npm start -- --help` answers before anything is
+ * installed or built.
  *
  * Arguments are checked here and not by `parseArgs`: its message about an unknown option is about positional
  * arguments, and it knows no option with a value that may be left out.
@@ -171,7 +171,7 @@ const OPTIONS = {
   },
 }
 
-/** What other programs call it. */
+/** Names of these options in other programs. */
 const OTHER_WORDS = {
   ca: ['cacert', 'ca-certificate', 'ca-cert'],
   concurrency: ['parallel', 'max-concurrency', 'workers'],

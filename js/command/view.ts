@@ -1,7 +1,7 @@
 /**
- * What a run shows while it goes on: a picture that is drawn over on a terminal, a line every other second in
- * a pipe, a line of JSON with `--json`. On standard error, so that standard output is for results. Only the
- * hosts that it shows are asked for.
+ * The display of a run: a picture that is drawn over on a terminal, a line every other second in a pipe, a
+ * line of JSON with `--json`. On standard error, so that standard output is for results. Only the hosts that
+ * it shows are asked for.
  */
 import { stripVTControlCharacters } from 'node:util'
 import type { ScopeStats } from 'autothrottle'
@@ -88,7 +88,7 @@ export function startView(run: Run): View {
   }
 }
 
-/** What there is to see now. */
+/** The picture of this moment. */
 function look(run: Run, now: number): Shown {
   const { frontier, throttle, totals, series, startedAt } = run
   const hosts = [...frontier.hosts.values()]
@@ -139,7 +139,9 @@ function shownHost(host: Host, most: number, stats: ScopeStats, now: number): Sh
   }
 }
 
-/** What the delay and the slots allow now; where another limit binds, the gaps between the last sends. */
+/**
+ * The gap that the delay and the slots allow now; where another limit binds, the gaps between the last sends.
+ */
 export function gapOf({ latencyMs, gapMs }: Host, { slots, reason }: ScopeStats, delayMs: number): number {
   const allowed = Math.max(delayMs, latencyMs / Math.max(1, slots))
   const isKnown = reason === undefined || ['delay', 'backoff', 'concurrency', 'hold'].includes(reason)

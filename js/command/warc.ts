@@ -21,7 +21,7 @@ import { opened, UsageError } from './settings.js'
 /** A line of the index. */
 export interface Entry {
   readonly url: string
-  /** What identifies it, where that is not its URL. */
+  /** The job's key, where that is not its URL. */
   key?: string | undefined
   status?: number
   /** Where it came to, if redirects were followed. */
@@ -48,7 +48,7 @@ export interface Entry {
   code?: string
   /** Where it stood in a list, if it could not be read. */
   line?: number
-  /** What the list said of it. */
+  /** The job's line in the list. */
   input?: Record<string, unknown>
   body?: string
   base64?: string
@@ -84,10 +84,10 @@ interface Library {
   ) => AsyncIterable<Uint8Array>
 }
 
-/** What was undone when the body was read. */
+/** Header fields that no longer hold once the body is decoded. */
 const UNDONE = /^(?:content-encoding|content-length|transfer-encoding)$/
 
-/** Who wrote it, in its first record. */
+/** The software that wrote the file, in its first record. */
 const SOFTWARE = 'autothrottle'
 /** No record of ours that says who wrote the file is longer. */
 const LONGEST_INFO = 8192

@@ -1,6 +1,6 @@
 /**
- * What an answer says: limits in its headers, usage in its body, and whether a refusal will ever end. Bodies
- * and refusals are read in Rust (`crates/llm`), for every host alike.
+ * Reads an answer: limits in its headers, usage in its body, and whether a refusal will ever end. Bodies and
+ * refusals are read in Rust (`crates/llm`), for every host alike.
  *
  * `reset` is the time until a bucket is *full*, not until something is left. `-requests` may be a bucket of a
  * day.
@@ -46,9 +46,9 @@ export function limitsOf(headers: Headers, rules: Rules): ReportedLimit[] {
   return limits
 }
 
-/** What a call took, in the vendor's own count; `undefined` where it does not say. */
+/** The tokens of a call, in the vendor's own count; `undefined` where it does not say. */
 export interface Usage {
-  /** What is charged of the input, and how much of it was free: it came from the vendor's cache. */
+  /** The charged tokens of the input, and the free ones, which came from the vendor's cache. */
   readonly input: number | undefined
   readonly free: number
   readonly output: number | undefined
@@ -95,7 +95,7 @@ export class Body {
   }
 }
 
-/** What a refusal says. */
+/** A refusal, as read. */
 export interface Refusal {
   /** Milliseconds to wait; `undefined` where it does not say. */
   readonly wait: number | undefined

@@ -5,9 +5,9 @@
  * what open calls are still going to use. The scope holds the difference, so a call leaves only when
  * `level − reserved` has room for it.
  *
- * A reservation refills while its call is open; returning all of it would credit the bucket twice. So the
- * level never stands above the whole minus all reservations. A `remaining` of a call that took a minute may
- * be as old as the call: a correction is made only by what is wrong at both ends of it. Other clients may
+ * A reservation refills while its call is open; returning all of it would credit the bucket twice. The level
+ * therefore never stands above the whole minus all reservations. A `remaining` of a call that took a minute
+ * may be as old as the call: a correction is made only by what is wrong at both ends of it. Other clients may
  * have the same key. And vendors that charge `max_tokens` whatever comes out give back no token by usage.
  */
 import type { Permit } from '../core/permit.js'
@@ -16,7 +16,7 @@ import type { Throttle } from '../throttle/throttle.js'
 import type { Body, ReportedLimit } from './answer.js'
 import type { Asked, Kind, Rules } from './request.js'
 
-/** Limits of a model, as its owner says them. What is left out is learned from the headers. */
+/** Limits of a model, as its owner says them. A limit that is left out is learned from the headers. */
 export interface LlmLimit {
   /** Requests a minute. */
   rpm?: number
@@ -44,7 +44,7 @@ const TYPED: readonly [keyof LlmLimit & `${string}p${string}`, Kind, number][] =
   ['otpm', 'output', MINUTE],
 ]
 
-/** Whose budgets they are, and how they are kept. */
+/** The options of the budgets. */
 export interface BudgetOptions {
   readonly throttle: Throttle
   readonly name: string
@@ -76,21 +76,21 @@ interface Budget {
   isSliding: boolean
 }
 
-/** What a call is expected to take: of each scope, and in tokens. */
+/** The expected size of a call: of each scope, and in tokens. */
 export interface Plan {
   readonly scopes: Record<string, number>
   readonly input: number
   readonly output: number
 }
 
-/** What a call takes of one budget. */
+/** The share of a call in one budget. */
 interface Part {
   /** By now, without corrections; and those. */
   charged: number
   corrected: number
-  /** What the vendor's level should have been when it left; NaN where that is not known. */
+  /** The vendor's level at the time that the call left; NaN where that is not known. */
   level: number
-  /** What calls of the same moment were charged: the vendor may have had them before it, or after. */
+  /** The charges of calls of the same moment: the vendor may have had them before it, or after. */
   mates: number
 }
 
@@ -191,12 +191,12 @@ export class Budgets {
     this.#scopes[kind].configure(changed)
   }
 
-  /** What a call takes of each scope, as far as one can know. */
+  /** The cost of a call in each scope, as far as it is known. */
   plan(asked: Asked): Plan {
     for (const kind of this.#kinds) this.#scopes[kind]!.keep()
     const [ratio, doubt] = this.#ratioOf(asked)
     const input = Math.ceil(this.#estimate(asked) * ratio + asked.tokens)
-    // What the estimate may be short of is reserved too, and comes back with the answer.
+    // A margin for errors of the estimate is reserved too, and comes back with the answer.
     const padded = Math.ceil(input * (1 + 2 * doubt))
     const usual = this.#its.isMax ? (asked.bound ?? 0) : Math.ceil(this.#output)
     const output = Math.min(usual, asked.bound ?? Number.POSITIVE_INFINITY)
@@ -310,7 +310,9 @@ export class Budgets {
     budget.refusedAt = this.#its.throttle.now()
   }
 
-  /** What stays untouched now. All of it at once would be silence for longer than the server asked. */
+  /**
+   * The amount that stays untouched now. All of it at once would be silence for longer than the server asked.
+   */
   #untouched({ limit, per, margin, base, refusedAt }: Budget): number {
     const back = ((this.#its.throttle.now() - refusedAt) * limit * RETURN) / per
     return Math.min(margin, Math.max(this.#marginOf(limit), base) + back)
@@ -365,7 +367,7 @@ export class Budgets {
     permit.adjust({ [this.scope(kind)]: Math.max(0, part.charged + part.corrected) })
   }
 
-  /** What a vendor that charges as it writes has not charged yet. */
+  /** The tokens that a vendor has not charged yet, if it charges as it writes. */
   #reserved(kind: Kind): number {
     let sum = 0
     if (this.rules.isActual && !isCount(kind))
@@ -376,7 +378,7 @@ export class Budgets {
     return sum
   }
 
-  /** What is in the scope's bucket; NaN where it has none, or another limit hides it. */
+  /** The amount in the scope's bucket; NaN where it has none, or another limit hides it. */
   #room(kind: Kind): number {
     const { burst = 1, capacity = 1, per = 1, isSliding = true } = this.#budgets[kind] ?? {}
     if (isSliding) return Number.NaN
@@ -385,7 +387,7 @@ export class Budgets {
     return reason === 'rate' ? burst - ((at - throttle.now()) * capacity) / per : Number.NaN
   }
 
-  /** What the vendor's level is, by our own accounts, without the headroom. */
+  /** The vendor's level by our own accounts, without the headroom. */
   #level(kind: Kind): number {
     return this.#room(kind) + this.#reserved(kind)
   }
@@ -427,7 +429,7 @@ export class Budgets {
     const { refusedAt = Number.NEGATIVE_INFINITY } = before ?? {}
     const isOwn = isTyped || isSpread
     this.#budgets[kind] = { limit, per, capacity, burst, isSliding, isOwn, margin, isCalm, refusedAt, base }
-    // What left a moment later may arrive a moment earlier.
+    // A request that left a moment later may arrive a moment earlier.
     const rolling = (limit: number, per: number) => ({
       ...{ limit: Math.max(1, Math.floor(limit)), window: per + SKEW, strict: true },
     })
@@ -444,7 +446,7 @@ export class Budgets {
     return (this.rules.isByCharacters ? characters : bytes) / 4
   }
 
-  /** What was learned for calls of this size, where it is better than none; and its error. */
+  /** The ratio for calls of this size, where it is better than none; and its error. */
   #ratioOf(asked: Asked): readonly [number, number] {
     if (this.#its.isCounted || this.rules.isByCharacters) return [1, 0]
     const ratio = this.#ratios.get(sizeOf(asked))

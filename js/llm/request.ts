@@ -1,10 +1,10 @@
 /**
- * What a call asks of a model: whose it is, which model, how much goes in, and how much may come out. Its
+ * Reads the request of a call: whose it is, which model, how much goes in, and how much may come out. Its
  * body is read in Rust (`crates/llm`), for every host alike; how vendors count stands here.
  */
 import { loadLlm } from '../wasm/load/llm.js'
 
-/** Whose rules hold. */
+/** The vendor whose rules hold. */
 export type Vendor = 'openai' | 'anthropic' | 'azure' | 'mistral' | 'groq' | 'openrouter' | 'gemini'
 
 /** How a vendor counts. */
@@ -57,7 +57,7 @@ export const VENDORS: Readonly<Record<Vendor, Rules>> = {
   gemini: { kinds: ['requests', 'day', 'input', 'tokens'], isActual: true },
 }
 
-/** What asks no model. */
+/** The rules of a request that asks no model. */
 export const OTHER: Rules = { kinds: ['other'], isActual: false }
 
 /** A call, as far as its budgets are concerned. */
@@ -66,17 +66,19 @@ export interface Asked {
   readonly host: string
   /** `undefined`: it asks no model. */
   readonly model: string | undefined
-  /** What is to be counted: characters, UTF-8 bytes, and tokens that are known as they are. */
+  /** The size of the input: characters, UTF-8 bytes, and tokens that are known as they are. */
   readonly characters: number
   readonly bytes: number
   readonly tokens: number
-  /** What may come out at most; `undefined` where the call does not say, 0 where no token comes out. */
+  /**
+   * The most tokens that may come out; `undefined` where the call does not say, 0 where no token comes out.
+   */
   readonly bound: number | undefined
   /** It holds files or sound, which only its vendor can count. */
   readonly isUncounted: boolean
 }
 
-/** What a request asks. `body`: as text, as a form, or what else `fetch` takes. */
+/** Reads a request. `body`: as text, as a form, or what else `fetch` takes. */
 export function askedOf(
   url: URL,
   method: string,

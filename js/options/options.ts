@@ -1,6 +1,6 @@
 /**
- * The options, typed. What stands in objects is written from the engine's own table (`generated.ts`,
- * `docs/settings.md`); the engine checks every value and reports all problems at once.
+ * The options, typed. The types of options that are objects are written from the engine's own table
+ * (`generated.ts`, `docs/settings.md`); the engine checks every value and reports all problems at once.
  *
  * Units: options are milliseconds under plain names; results, statistics, hints and events say it
  * (`delayMs`).

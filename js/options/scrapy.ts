@@ -18,7 +18,7 @@ type Draft = Record<string, unknown>
 /** Reads a dict of a section, or of a scope by this name. */
 type ReadDict = (section: string, value: unknown, name?: string) => Draft
 
-/** What would have been right: of the value, or of an item of it. */
+/** The expected type of a value, or of an item of it. */
 class Want extends Error {
   readonly item: readonly [index: number, value: unknown] | undefined
 
@@ -56,7 +56,7 @@ const seconds = (value: unknown) =>
 const flag = (value: unknown) =>
   Boolean(checked(value, value === 0 || value === 1 || typeof value === 'boolean', 'True or False'))
 const text = (value: unknown) => checked<string>(value, typeof value === 'string' && value !== '', 'a string')
-/** What may be typed as a text with commas. */
+/** A list, which may be typed as a text with commas. */
 function list(value: unknown): readonly unknown[] {
   const typed = plain(value)
   if (Array.isArray(typed)) return typed
@@ -64,7 +64,7 @@ function list(value: unknown): readonly unknown[] {
     .split(',')
     .flatMap((item) => item.trim() || [])
 }
-/** Each item converted. What is wrong is said of the item. */
+/** Each item converted. An error names the item that it is about. */
 function items<T>(typed: readonly unknown[], convert: (item: unknown) => T): T[] {
   return typed.map((item, index) => {
     try {
@@ -82,7 +82,7 @@ function jitter(value: unknown) {
 
 const HOOKS = ['getScopes', 'getResponseBackoff', 'getErrorBackoff', 'getResponseDelay']
 
-/** What a value of each kind becomes. For a section as a kind it is a dict or a flag. */
+/** The converters of values, by kind. For a section as a kind it is a dict or a flag. */
 const KINDS: Record<string, (value: unknown, dict: ReadDict) => unknown> = {
   number,
   total: (value) => (value === 0 ? SCRAPY_DEFAULTS.noLimit : number(value)),
@@ -132,12 +132,12 @@ const KINDS: Record<string, (value: unknown, dict: ReadDict) => unknown> = {
 /** Kinds whose text is no JSON. */
 const TEXTS = ['text', 'codes', 'exceptions']
 
-/** What `scrapy startproject` writes besides: no pace. */
+/** Settings that `scrapy startproject` writes besides: no pace. */
 const OF_NO_PACE =
   'BOT_NAME SPIDER_MODULES NEWSPIDER_MODULE ADDONS FEED_EXPORT_ENCODING TWISTED_REACTOR ' +
   'REQUEST_FINGERPRINTER_IMPLEMENTATION'
 
-/** What is there in a dict, converted, by its name and our key. What is wrong is a problem. */
+/** The converted values of a dict, by name and our key. Wrong values become problems. */
 function readAll(dict: Draft, known: Record<string, readonly string[]>, at: string, problems: Problem[]) {
   const made: [name: string, key: string, value: unknown][] = []
   for (const [name, value] of Object.entries(dict)) {
@@ -176,8 +176,8 @@ function readSection(section: string, value: unknown, path: string, problems: Pr
 const BY_HAND = ['scope', 'scopes', 'hooks', 'count', 'retry', 'robots']
 
 /**
- * Scrapy's setting names and seconds as {@link ThrottleOptions}. What is left out has the defaults of
- * Scrapy's draft.
+ * Scrapy's setting names and seconds as {@link ThrottleOptions}. Settings that are left out have the defaults
+ * of Scrapy's draft.
  *
  * @throws {ConfigError} listing every name that is unknown (with the nearest one that is known) and every
  * value that makes no sense.
@@ -221,7 +221,7 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
   return options as ThrottleOptions
 }
 
-/** What holds for all scopes, and for single ones. */
+/** Reads the settings for all scopes, and those for single ones. */
 function readScopes(options: Draft, defaults: Draft, typed: Draft, sections: Record<string, Draft>): void {
   const forAll = (typed.THROTTLING_DEFAULTS ?? {}) as Draft
   // AutoThrottle's numbers without AUTOTHROTTLE_ENABLED are Scrapy's way of having it off.

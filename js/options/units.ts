@@ -49,7 +49,7 @@ export function isPaced({ defaults, scopes, robots, snapshot, shared, ...short }
 }
 
 /**
- * What to say of each name in `scopes` and `hints` that no URL has for its scope.
+ * The warnings for names in `scopes` and `hints` that no URL has for its scope.
  *
  * @param met the scopes of requests, if no more are to come for now. Of presets for ten hosts two are used,
  *   so a name without a request counts beside one that it may be meant for.
@@ -84,7 +84,7 @@ function isAlike(...names: [typed: string, sent: string]): boolean {
   return near(a).some((each) => those.has(each))
 }
 
-/** What to say of a name that no URL has for its scope; `undefined` where one may. */
+/** The warning for a name that no URL has for its scope; `undefined` where one may. */
 export function problemOfName(name: string): string | undefined {
   if (/^(?=.*\*)[\w.*-]+$/.test(name)) {
     return 'has no effect: scopes are no patterns; type defaults, or getScopes: byDomainHierarchy()'

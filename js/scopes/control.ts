@@ -62,7 +62,7 @@ export class ScopeControl {
   }
 
   /**
-   * Forgets what was learned and lifts the hold. What is spent of quotas and budgets stays spent. Settings
+   * Forgets what was learned and lifts the hold. The spent parts of quotas and budgets stay spent. Settings
    * and what is in flight stay.
    */
   reset(): void {

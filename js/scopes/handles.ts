@@ -1,8 +1,8 @@
 /**
  * Scopes by name, as the engine's handles.
  *
- * The engine forgets idle scopes. So a handle is asked for before it is used, and this keeps at most as many
- * names as the engine has scopes.
+ * The engine forgets idle scopes. A handle is therefore asked for before each use, and this keeps at most as
+ * many names as the engine has scopes.
  */
 import type { Host } from '../core/host.js'
 import type { ScopeHandle } from '../wasm/engine.js'

@@ -37,25 +37,25 @@ export type GetHints = (response: Response) => SomeHints | undefined | Promise<S
 /** Whether a response is a refusal, whatever its status says: it gets a clone. */
 export type RetryWhen = (response: Response) => boolean | Promise<boolean>
 
-/** What `when` reads. Answers of a client that has no clones go as they are. */
+/** The copy of the response that `when` reads. Answers of a client that has no clones go as they are. */
 export function copyOf(response: unknown): Response {
   const { clone } = response as Partial<Response>
   return typeof clone === 'function' ? clone.call(response) : (response as Response)
 }
 
-/** What a hook sees of the arguments of `fetch`; the body stays where it is. */
+/** The view of `fetch`'s arguments that a hook gets; the body stays where it is. */
 export function scopeRequest(input: string | URL | Request, init: RequestInit = {}): ScopeRequest {
   const headers = new Headers(init.headers ?? (input as Partial<Request>).headers)
   return { url: urlOf(input).href, method: methodOf(input, init), headers }
 }
 
-/** What an answer means for one scope. */
+/** The meaning of an answer for one scope. */
 export interface ScopeBackoff {
   /** Whether it backs off. Default: yes, unless this only speaks of quota; then as the status says. */
   backoff?: boolean
   /** Milliseconds not to send. Default: what the headers ask for. */
   delay?: number
-  /** What the request really cost in this scope, in units. Scrapy's draft: `consumed_quota`. */
+  /** The real cost of the request in this scope, in units. Scrapy's draft: `consumed_quota`. */
   cost?: number
   /**
    * Units left of the server's quota, and in how many milliseconds all of it is there again. Scrapy's draft:
@@ -68,7 +68,7 @@ export interface ScopeBackoff {
 /** The scopes that an answer makes back off: one, several, or a map of what it means for each. None: `{}`. */
 export type Backoffs = string | readonly string[] | Readonly<Record<string, ScopeBackoff>>
 
-/** What a hook returns if the status and the headers should count. */
+/** The result of a hook that leaves the decision to the status and the headers. */
 export type Nothing = undefined | null
 
 /** Which scopes a response makes back off. The others of its request take a refusal for no news. */
@@ -103,7 +103,7 @@ export function backoffMap(backoffs: Backoffs): Record<string, ScopeBackoff> {
   return { ...(backoffs as Record<string, ScopeBackoff>) }
 }
 
-/** What the hook gave, checked against the scopes of the request. */
+/** The result of a hook, checked against the scopes of the request. */
 export function checkedBackoffs(
   hook: string,
   backoffs: unknown,

@@ -6,7 +6,7 @@
  */
 import { isObject, kindOf, notA } from '../base/checks.js'
 
-/** What a request is for. */
+/** The target of a request. */
 export type Target = string | URL | Request | { readonly scopes: Scopes }
 
 /** One scope, several, or a map of scope → expected cost. */
@@ -24,7 +24,7 @@ export function methodOf(input: string | URL | Request, init: RequestInit = {}):
 }
 
 /**
- * What `fetch` takes as a URL. Relative ones are read against the page they are on, if there is one.
+ * The URL that `fetch` would ask. Relative ones are read against the page they are on, if there is one.
  *
  * @throws {TypeError} for what is none: a scope's bare name is the usual mistake.
  */
@@ -72,7 +72,7 @@ export function urlTextOf(target: Target): string | undefined {
   return 'url' in target ? target.url : undefined
 }
 
-/** What stands before a path and says the host by itself. */
+/** The part before a path, where the URL names the host by itself. */
 const IS_SIMPLE = /^https?:\/\/[a-z0-9.:-]+$/
 
 /**
@@ -84,7 +84,7 @@ const MOST_KNOWN = 1000
 /** The last of them with what stands around it: requests to one host often follow each other. */
 let last = { begins: '\0', host: '' }
 
-/** What follows the name of a host where a scheme is missing: `localhost:3000/x`. */
+/** The text after the name of a host where a scheme is missing: `localhost:3000/x`. */
 const IS_PORT = /^\d+(?:\/|$)/
 
 /**

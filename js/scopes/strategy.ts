@@ -20,7 +20,7 @@ import { ManagerError, type Problem } from '../base/errors.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { Outcome } from '../wasm/engine.js'
 
-/** What a manager gets when a request of its scope leaves. */
+/** The event that a manager gets when a request of its scope leaves. */
 export interface ManagedSend {
   /** The scope. */
   readonly scope: string
@@ -28,7 +28,7 @@ export interface ManagedSend {
   readonly at: number
 }
 
-/** What it gets when one ended. */
+/** The event that a manager gets when a request ended. */
 export interface ManagedAnswer extends ManagedSend {
   /** The status of the response, if there was one. */
   readonly status: number | undefined
@@ -44,7 +44,7 @@ export interface ManagedAnswer extends ManagedSend {
 export interface ScopeManager {
   /** A request leaves. */
   onSend?(event: ManagedSend): void
-  /** An answer that is not bad. What the caller gave up is neither. */
+  /** An answer that is not bad. An answer that the caller gave up is neither good nor bad. */
   onGood?(event: ManagedAnswer): void
   /** A bad answer: a status in `backoff.statusCodes`, a failure, or what a hook says. */
   onBad?(event: ManagedAnswer): void
@@ -103,7 +103,7 @@ export class ManagedScopes {
     )
   }
 
-  /** What is to be configured when the scope is made, or made anew. */
+  /** The options of a scope when it is made, or made anew. */
   begin(scope: string): ScopeOptions | undefined {
     const known = this.#managers.get(scope)
     if (known) return known.applied
@@ -158,7 +158,7 @@ export class ManagedScopes {
   }
 }
 
-/** What the engine knows of a scope: that it has a manager, not which. */
+/** The engine's options of a scope: that it has a manager, not which. */
 export function withManagerMarked(options: ScopeOptions): ScopeOptions {
   const isMarked = isObject(options) && options.manager !== undefined
   return isMarked ? { ...options, manager: true as never } : options

@@ -2,8 +2,8 @@
  * A shared host: it answers what an engine answers, by the machine of a group (`shared/` in Rust).
  *
  * The machine decides everything, also when to give a question up. Here refusals are errors, frames go to the
- * transport and its answers come back, and one timer wakes the machine. What happens in one turn of the event
- * loop is said at its end. What the machine says of other processes is as old as what it heard last.
+ * transport and its answers come back, and one timer wakes the machine. The messages of one turn of the event
+ * loop leave at its end. The machine's knowledge of other processes is as old as the last message from them.
  */
 import {
   ConfigError,
@@ -42,7 +42,7 @@ const OFFLINE: readonly Offline[] = ['divide', 'wait', 'fail']
 const [HOLD, PAUSE, RESUME, RESET, ADJUST] = [0, 1, 2, 3, 4]
 const ALL = -1
 
-/** What is left of a machine after a call that was broken off: no request waits or is in flight. */
+/** The methods of a machine after a call that was broken off: no request waits or is in flight. */
 const LEFT = {
   ...{ poll: () => IDLE, settle: () => 0, asked_ms: Number.NaN, is_awaited: false },
   ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, left() {}, watch() {}, close() {} },
@@ -56,7 +56,7 @@ type Refusal = readonly [
   second?: string | number,
 ]
 
-/** What the machine wants done, as the module writes it. */
+/** The machine's effects, as the module writes them. */
 type Effect =
   | readonly [what: 0, op: number, above: number]
   | readonly [what: 1 | 2, op: number, epoch: number, store: Uint8Array | undefined]
@@ -69,7 +69,7 @@ type Effect =
   | readonly [what: 9, code: WarningEvent['code'], message: string]
   | readonly [what: 10]
 
-/** What a host takes beside its transport. */
+/** The settings of a host, beside its transport. */
 export interface HostSettings {
   offline?: Offline | undefined
   members?: number | undefined
@@ -372,7 +372,7 @@ export class SharedHost implements Host {
     this.#guard((now) => {
       let effect = this.#machine.poll_effect(now) as Effect | undefined
       for (; effect; effect = this.#machine.poll_effect(now) as Effect | undefined) this.#do(effect)
-      // What this process grants itself is in no frame.
+      // A grant of this process to itself is in no frame.
       this.#listener?.changed()
       this.#sleep()
     })

@@ -1,8 +1,8 @@
 /**
- * What sockets need of Node's modules, and where a socket may lie.
+ * The modules of Node that sockets need, and the folder of a socket.
  *
- * In a folder for all users (`/tmp`) another user may put a socket and pretend to be us. So it lies in a
- * folder of this user's, and one of another user's is refused.
+ * In a folder for all users (`/tmp`) another user may put a socket and pretend to be us. The socket therefore
+ * lies in a folder of this user's, and one of another user's is refused.
  */
 import { builtin } from '../base/builtin.js'
 import { ConfigError } from '../base/errors.js'

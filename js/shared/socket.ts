@@ -31,7 +31,7 @@ import { afterTurn, type Lease, type Peer, type Transport } from './transport.js
 const LOCK_MS = 2000
 /** No frame is longer, in bytes: a process that sends one is cut off. */
 const MOST_BYTES = 2 ** 20
-/** What a process that does not read may leave unread, in bytes: then it is cut off. */
+/** The bytes that a process may leave unread: then it is cut off. */
 const MOST_UNREAD = 64 * 2 ** 20
 
 /** Where, for whom. */
@@ -78,7 +78,7 @@ export class SocketTransport implements Transport {
     if (!peer) return undefined
     // Each time: a cleaner of temporary files, or a logout, takes the folder away.
     this.#path = this.#makePath()
-    // Who competes leads no longer, though it may listen still.
+    // A process that competes leads no longer, though it may listen still.
     this.#stop()
     if (!(await this.#isSilent())) return undefined
     const found = this.#found
@@ -267,7 +267,7 @@ export class SocketTransport implements Transport {
     return false
   }
 
-  /** What the last leader remembered, and how old that is. */
+  /** The state that the last leader stored, and its age. */
   #kept(): Pick<Lease, 'stored' | 'ageMs'> {
     const path = `${this.#path}.state`
     const file = this.#files.statSync(path, { throwIfNoEntry: false })
@@ -276,7 +276,7 @@ export class SocketTransport implements Transport {
     return { stored: this.#files.readFileSync(path), ageMs }
   }
 
-  /** Whole or not at all: no process reads a half. What changed (its first byte says so) is put behind it. */
+  /** Whole or not at all: no process reads a half. Changes (the first byte tells them) are appended. */
   #save(store: Uint8Array): void {
     if (this.#isPipe) return
     const [files, path] = [this.#files, `${this.#path}.state`]

@@ -3,8 +3,8 @@
  *
  * A transport moves bytes and elects. It may lose, double, delay and reorder what it moves; it never alters
  * it. It gives each epoch to one process, larger than all before and than `above`; and what a process says
- * under an epoch that is over it does not deliver, as far as it can tell. What a leader says to all and to
- * the leader comes back to it: so it knows whether it hears.
+ * under an epoch that is over it does not deliver, as far as it can tell. A leader's messages to all and to
+ * the leader come back to it: so it knows whether it hears.
  */
 import { shown, unknownKeys } from '../base/checks.js'
 import { ConfigError, ThrottleError } from '../base/errors.js'
@@ -14,7 +14,7 @@ import type { Clock } from '../options/options.js'
 export interface Lease {
   /** Larger than that of every lease before, and than `above`. */
   readonly epoch: number
-  /** What was kept of the last leader, if the transport keeps anything. */
+  /** The state that the last leader stored, if the transport keeps any. */
   readonly stored?: Uint8Array | undefined
   /** How old that is, in milliseconds. */
   readonly ageMs?: number | undefined
@@ -34,11 +34,11 @@ export interface Peer {
   received(frame: Uint8Array): void
   /** A process is known to have ended. No process has to say so: its silence is noticed. */
   gone(id: string): void
-  /** What was said to this member under this epoch was lost: it does not listen. */
+  /** A message to this member under this epoch was lost: it does not listen. */
   unheard(id: string, epoch: number): void
   /**
-   * What is said to the leader is lost: so it is time to compete. `hasEnded`: its process is known to be
-   * dead, and not only disconnected for a moment.
+   * Messages to the leader are lost: it is time to compete. `hasEnded`: its process is known to be dead,
+   * and not only disconnected for a moment.
    */
   vacant(hasEnded: boolean): void
   /** The lease is another's: what was sent under this epoch did not leave. */
@@ -87,10 +87,10 @@ export interface Transport {
   close(): Promise<void>
 }
 
-/** What a process does when the way to the others is broken for long. */
+/** The rule for a process that has lost the others for long. */
 export type Offline = 'divide' | 'wait' | 'fail'
 
-/** What all kinds of sharing take. */
+/** The options of all kinds of sharing. */
 export interface SharedOptions {
   /** Of the group: processes with the same name share their limits. */
   readonly name: string
@@ -129,7 +129,7 @@ export function afterTurn(done: () => void): void {
   setImmediate(done)
 }
 
-// What every kind of sharing takes, checked in one place.
+// Checks the options of every kind of sharing in one place.
 //
 // An empty name is refused: an unset variable is one, and all programs with it would share.
 

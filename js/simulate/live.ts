@@ -1,8 +1,8 @@
 /**
  * A simulation in steps: advance it, look at it, change it while it goes on.
  *
- * What was changed when is part of what was simulated. So it keeps a recording, and what replays that gives
- * the same figures to the last bit.
+ * The changes and their times are part of the simulation. It therefore keeps a recording, and a replay of
+ * that gives the same figures to the last bit.
  */
 import { ConfigError, withProblems } from '../base/errors.js'
 import type {
@@ -14,15 +14,15 @@ import type {
 import type { Notice, Reason, ScopeStats } from '../wasm/engine.js'
 import { loadSimulator } from '../wasm/load/simulator.js'
 
-/** What happened to a request, or what an engine tells. Times are milliseconds since the start. */
+/** An event of a request, or of an engine. Times are milliseconds since the start. */
 export type SimulationEvent =
   | (RequestHappening & {
       readonly kind: 'send'
       /** Since when it waited. */
       readonly queuedAt: number
-      /** What kept the head of the line before it left; absent if it did not wait. */
+      /** The reason why the head of the line waited; absent if it did not wait. */
       readonly reason?: Reason
-      /** What it costs of a quota. */
+      /** The cost in a quota. */
       readonly cost: number
     })
   | (RequestHappening & { readonly kind: 'arrive' })
@@ -38,7 +38,7 @@ export type SimulationEvent =
   | (Exclude<Notice, { kind: 'answer' }> & {
       /** When. */
       readonly at: number
-      /** Whose engine tells it. */
+      /** The client whose engine reports the event. */
       readonly client: number
     })
 
@@ -47,7 +47,7 @@ interface RequestHappening {
   readonly at: number
   /** The request's place in the trace. */
   readonly request: number
-  /** Whose it is. */
+  /** The client that sent the request. */
   readonly client: number
   /** The server that it goes to. */
   readonly scope: string
@@ -79,7 +79,7 @@ export interface SimulationState {
     readonly at?: number
     /** Why. */
     readonly reason: Reason
-    /** Whose limit it is; absent for that of the whole throttle. */
+    /** The scope of the limit; absent for that of the whole throttle. */
     readonly scope?: string
   }
 }
@@ -92,9 +92,9 @@ export type SimulationChange =
 
 /** All that a simulation is a function of: plain data, fit for JSON. */
 export interface SimulationRecording {
-  /** What it began with. */
+  /** The options at the start. */
   readonly options: SimulationOptions
-  /** What was changed, in order. */
+  /** The changes, in order. */
   readonly changes: readonly SimulationChange[]
   /** How far it went, in milliseconds. */
   readonly now: number
@@ -125,8 +125,8 @@ export class LiveSimulation {
   }
 
   /**
-   * Lets `ms` milliseconds pass, up to `duration` at most. What happens at the very end of them belongs to
-   * the next step.
+   * Lets `ms` milliseconds pass, up to `duration` at most. Events at the very end of them belong to the next
+   * step.
    *
    * @throws {ConfigError} where it is no time, or more than four million requests were sent.
    */
@@ -134,12 +134,12 @@ export class LiveSimulation {
     withProblems(ConfigError, () => this.#wasm.advance(ms))
   }
 
-  /** What happened in the last step, in order. Each is given once. */
+  /** The events of the last step, in order. Each is given once. */
   events(): SimulationEvent[] {
     return this.#wasm.take_events() as SimulationEvent[]
   }
 
-  /** What a client, the first one by default, and the servers are like now. */
+  /** The state of the servers and of a client, the first one by default. */
   state(client = 0): SimulationState {
     const state = this.#wasm.state(client) as SimulationState | null
     if (state === null) throw new RangeError(`there is no client ${client}`)
@@ -167,8 +167,8 @@ export class LiveSimulation {
   }
 
   /**
-   * Puts another server in place of one, untouched: its buckets are full and its windows empty. What is left
-   * out stays as it was; with another `model` you give all of it.
+   * Puts another server in place of one, untouched: its buckets are full and its windows empty. Fields that
+   * are left out stay as they were; with another `model` you give all of it.
    *
    * @throws {ConfigError} listing every problem; then no setting has changed.
    */
@@ -178,7 +178,7 @@ export class LiveSimulation {
   }
 
   /**
-   * Changes the way there and back, for requests that leave from now on. What is left out stays.
+   * Changes the way there and back, for requests that leave from now on. Fields that are left out stay.
    *
    * @throws {ConfigError} listing every problem; then no setting has changed.
    */
@@ -228,10 +228,10 @@ export function replaySimulation({ options, changes, now }: SimulationRecording)
   return simulation
 }
 
-/** What was typed, as it was then: options are plain data. */
+/** A copy of the options as they were then: options are plain data. */
 const copy = <T>(of: T): T => JSON.parse(JSON.stringify(of))
 
-// What comes out of a simulation: figures, and every request as a number in each column.
+// The output of a simulation: figures, and every request as a number in each column.
 
 /** The figures. *Settled* is the second half of the time. */
 export interface SimulationSummary {
@@ -267,7 +267,7 @@ export interface SimulationSummary {
 
 /** Every request, in the order in which they were sent, as columns. */
 export interface SimulationTrace {
-  /** Whose it was. */
+  /** The client of each request. */
   readonly client: Uint32Array
   /** Where it went: 0 is `server`, then come those of `servers`, in their order. */
   readonly server: Uint32Array

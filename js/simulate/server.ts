@@ -6,13 +6,13 @@ import { ConfigError, withProblems } from '../base/errors.js'
 import type { SimulatedServer } from '../options/generated.js'
 import { loadSimulator } from '../wasm/load/simulator.js'
 
-/** What becomes of a request. */
+/** A simulated server's answer to a request. */
 export interface PlayedAnswer {
   /** Its status: 200, 429, 503, 504. */
   readonly status: number
   /** How long the server takes to say so, in milliseconds. */
   readonly afterMs: number
-  /** What it says beside that: `Retry-After`, `RateLimit`. */
+  /** The header fields of the answer: `Retry-After`, `RateLimit`. */
   readonly headers: Readonly<Record<string, string>>
 }
 

@@ -1,4 +1,4 @@
-/** What the main entry and `autothrottle/slim` have in common: all that a page can use. */
+/** The exports that the main entry and `autothrottle/slim` have in common: all that a page can use. */
 export type { HeadersLike, Hints, QuotaHint, SomeHints } from '../answers/headers.js'
 export {
   BodyNotReplayableError,

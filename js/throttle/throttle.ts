@@ -279,9 +279,8 @@ export class Throttle extends ThrottleEventTarget {
    * for await (const page of throttle.map(urls, async (url, { fetch }) => (await fetch(url)).text())) …
    * ```
    *
-   * @param fn gets the item and the permit. Its `fetch` sends the request and hears the answer, its
-   * `signal` is
-   *   aborted when the iteration ends. What it returns or throws settles the permit, as in `run`.
+   * @param fn gets the item and the permit. Its `fetch` sends the request and hears the answer, its `signal`
+   * is aborted when the iteration ends. Its result or error settles the permit, as in `run`.
    * @param options.target what an item is for. Default: the item itself, which is then a URL, a `Request` or
    *   `{ scopes }`.
    */
@@ -386,7 +385,7 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /**
-   * What the throttle learned, as plain JSON for `createThrottle({ snapshot })`, here or in another process.
+   * The learned state, as plain JSON for `createThrottle({ snapshot })`, here or in another process.
    */
   snapshot(): Snapshot {
     return this.#engine.snapshot(this.#clock.now(), this.#clock.wallNow())
@@ -427,7 +426,7 @@ export class Throttle extends ThrottleEventTarget {
     return this.#draining
   }
 
-  /** Rejects what waits, and each new request, with a `ClosedError`. What is in flight may end. */
+  /** Rejects what waits, and each new request, with a `ClosedError`. Requests in flight may end. */
   close(reason?: unknown): void {
     if (this.#scheduler.closed) return
     this.#scheduler.warnUnusedNames()

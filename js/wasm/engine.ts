@@ -45,15 +45,15 @@ import type {
 export * from './functions.js'
 export type * from './types.js'
 
-/** What `poll` answers when no request may leave before `wakeAt`. */
+/** The answer of `poll` if no request may leave before `wakeAt`. */
 export const WAIT = -1
 
 /**
- * What `poll` answers when time alone changes no state: no request waits, or all need an answer.
+ * The answer of `poll` if time alone changes no state: no request waits, or all need an answer.
  */
 export const IDLE = -2
 
-/** What is left of an engine that a call has left in pieces. */
+/** The methods of an engine after a call that was broken off. */
 const LEFT: Partial<Engine> = {
   wakeAt: Number.POSITIVE_INFINITY,
   hasNotices: false,
@@ -82,7 +82,7 @@ export function brokenOff<T extends object>(left: object, error: Error): T {
   })
 }
 
-/** What the module does itself, without a check. */
+/** The methods that the module has itself, without a check. */
 export interface Engine {
   /**
    * Gives a handle back: the scope is forgotten now if it looks like new, and may be later beyond
@@ -132,11 +132,11 @@ export interface Engine {
   /** Sends no request of this scope for `ms` milliseconds. A longer hold stays. */
   hold(nowMs: number, scope: ScopeHandle, ms: number): void
   /**
-   * Forgets what this scope learned and lifts its hold. What is spent of quotas and budgets, settings and
-   * what is in flight stay. Poll afterwards.
+   * Forgets what this scope learned and lifts its hold. The spent parts of quotas and budgets, settings and
+   * requests in flight stay. Poll afterwards.
    */
   reset(nowMs: number, scope: ScopeHandle): void
-  /** What was learned, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */
+  /** The learned state, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */
   snapshot(nowMs: number, wallNowMs: number): Snapshot
   /** Requests that wait. */
   readonly waiting: number
@@ -212,8 +212,9 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
 
   /**
    * Takes in a request that another engine sent, `sentAgoMs` before now, and that is in flight still: it has
-   * its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left before the
-   * snapshot of `restore` was taken has its slots only, for the rest is in there. Tell the oldest first.
+   * its slots, its cost is taken, and gaps count from its send. No limit refuses it. A request that left
+   * before the snapshot of `restore` was taken has its slots only, for the rest is in there. Tell the oldest
+   * first.
    *
    * @throws {TypeError} for unknown scopes and for numbers that are none.
    */
@@ -299,8 +300,8 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
   }
 
   /**
-   * What the robots.txt of this scope asks for: one slot and this delay in place of the defaults. Poll
-   * afterwards.
+   * Sets the pace that the robots.txt of this scope asks for: one slot and this delay in place of the
+   * defaults. Poll afterwards.
    */
   crawlDelay(nowMs: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
     return ROBOTS[raw(this).crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
@@ -327,8 +328,8 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
   }
 
   /**
-   * What left at `sentMs` turned out to cost `cost` in this scope, where `charged` has been taken for it so
-   * far. It may have been settled. Poll afterwards.
+   * Corrects the cost in this scope of a request that left at `sentMs` to `cost`, where `charged` has been
+   * taken for it so far. It may have been settled. Poll afterwards.
    *
    * @throws {TypeError} where one of them is no cost.
    */
@@ -356,14 +357,14 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
     withProblems(SnapshotError, () => raw(this).restore_from(snapshot, nowMs, wallNowMs))
   }
 
-  /** What people should know, since the last call. */
+  /** The notices since the last call. */
   takeNotices(): Notice[] {
     return this.hasNotices ? raw(this).take_notices() : []
   }
 
   /**
-   * @internal After an {@link EngineBrokenError}: no request waits or is in flight any more. What ends
-   * is ignored, and each call that asks throws the error.
+   * @internal After an {@link EngineBrokenError}: no request waits or is in flight any more. The ends of
+   * requests are ignored, and each call that asks throws the error.
    */
   abandon(error: EngineBrokenError): void {
     Object.setPrototypeOf(this, brokenOff(LEFT, error))

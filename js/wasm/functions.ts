@@ -1,5 +1,5 @@
 /**
- * What the module knows without an engine: what headers and robots.txt ask for, which options are none.
+ * Functions of the module that need no engine: what headers and robots.txt ask for, which options are none.
  */
 
 import { type HeadersLike, type Hints, hintLines, unitsOf } from '../answers/headers.js'
@@ -29,7 +29,7 @@ export function checkDriverOptions(options: object): void {
 }
 
 /**
- * What a response's headers say about limits: waits, quotas, resets, in all the dialects of `docs/hints.md`.
+ * The limits in a response's headers: waits, quotas, resets, in all the dialects of `docs/hints.md`.
  *
  * @param options.status the response's status: on good ones an explicit wait is ignored. Default 429.
  * @param options.wallNowMs wall time since 1970, for responses without a `Date`. Default unknown.

@@ -1,7 +1,7 @@
 /**
  * An answer for the engine, as the numbers of the boundary: see `src/boundary/outcome.rs`. NaN is unknown.
  *
- * A string would cross as a number without a word. So each is checked before it means anything.
+ * A string would cross as a number without a word. Each value is therefore checked before its use.
  */
 
 import { failureOfRequest } from '../answers/failures.js'
@@ -9,7 +9,7 @@ import { hintLines, type SomeHints, unitsOf } from '../answers/headers.js'
 import { isObject, keysOf, notOneOf, shown, wrong } from '../base/checks.js'
 import type { Outcome, ScopeOutcome, Ticket } from './types.js'
 
-/** What is unknown. */
+/** The number for an unknown value. */
 export const UNKNOWN = Number.NaN
 
 export const NO_OUTCOME: Outcome = {}
@@ -68,10 +68,10 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
   return { answer, latencyMs, cost, flags, lines, wall, encoded }
 }
 
-/** What most outcomes with lines tell: filled anew for each, and copied as it crosses. */
+/** The numbers of most outcomes with lines: filled anew for each, and copied as it crosses. */
 const plain = new Float64Array(4)
 
-/** What an outcome tells that has lines and no more: good until the next. */
+/** The numbers of an outcome that has lines and no more: good until the next. */
 export function plainNumbers(answer: number, latencyMs: number, cost = UNKNOWN, flags = 0): Float64Array {
   plain[0] = answer
   plain[1] = latencyMs
@@ -107,7 +107,7 @@ function hintNumbers(hints: SomeHints = {}): readonly number[] {
   })
 }
 
-/** What an outcome means for one scope: see `Outcome::scopes`. */
+/** The numbers of an outcome for one scope: see `Outcome::scopes`. */
 function scopeNumbers(own: ScopeOutcome): number[] {
   const { scope, ignored = false, backoff, delay = UNKNOWN, remaining = UNKNOWN } = own
   const { resetMs = UNKNOWN, cost = UNKNOWN } = own

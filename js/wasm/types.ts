@@ -1,5 +1,5 @@
 /**
- * What goes into the engine, as types; what comes out is generated. See `ARCHITECTURE.md` for the words.
+ * The types of the engine's arguments; what comes out is generated. See `ARCHITECTURE.md` for the words.
  */
 
 import type { HeadersLike, SomeHints } from '../answers/headers.js'
@@ -14,7 +14,7 @@ export type Ticket = number
 /** Handle of a scope, as a number. */
 export type ScopeHandle = number
 
-/** What a request needs. */
+/** The needs of a request. */
 export interface SubmitOptions {
   /**
    * Expected cost in units of the scopes' quotas: one for all, or one for each beside `scopes`. Default 1.
@@ -26,7 +26,7 @@ export interface SubmitOptions {
   delay?: number
 }
 
-/** What an answer means for one scope, where that is not the same for all of its request. */
+/** The meaning of an answer for one scope, where that is not the same for all of its request. */
 export interface ScopeOutcome {
   /** The scope. */
   scope: ScopeHandle
@@ -38,7 +38,7 @@ export interface ScopeOutcome {
   backoff?: boolean
   /** Milliseconds not to send. With this or `remaining` the headers are not heard. */
   delay?: number
-  /** What it really cost here. */
+  /** The real cost in this scope. */
   cost?: number
   /** Units left of the server's quota. */
   remaining?: number
@@ -67,7 +67,7 @@ export interface Outcome {
   wallNowMs?: number | (() => number)
   /** Whether the answer is bad, if you know better than the status and `backoff.statusCodes`. */
   backoff?: boolean
-  /** What it means for single scopes of the request, where that is another thing. */
+  /** The meaning for single scopes of the request, where it differs. */
   scopes?: readonly ScopeOutcome[]
   /**
    * `scopes` names those that it concerns. It is bad for each of them without a cost or a rest of its quota;
@@ -89,7 +89,7 @@ export interface Outcome {
    * answer.
    */
   latencyMs?: number
-  /** What the request really cost, if that is not what was expected. */
+  /** The real cost of the request, if it is not the expected one. */
   cost?: number
   /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
   adjustDelay?: boolean
@@ -106,7 +106,7 @@ export interface Peek {
 }
 
 /**
- * What was learned, as plain JSON. Treat it as a closed box: keep it, send it, give it back. Spans, not
+ * The learned state, as plain JSON. Treat it as a closed box: keep it, send it, give it back. Spans, not
  * instants, so that it is valid on a machine with another clock. Waiting requests are not part of it.
  */
 export interface Snapshot {

@@ -5,9 +5,9 @@
  *    waits in a mailbox until the Worker asks.
  * 2. A Worker that ends, throws or is cancelled lets go of its seat, and the platform disposes of it: its
  *    places are free at once. No request waits for a lease.
- * 3. What was learned is stored once a second at most, but where a strict quota waits for it: each write
- *    costs. What is sent meanwhile is not held back (`allowUnconfirmed`). The next object, after a deploy
- *    or an eviction, goes on from there.
+ * 3. The learned state is stored once a second at most, but where a strict quota waits for it: each write
+ *    costs. Messages are not held back meanwhile (`allowUnconfirmed`). The next object, after a deploy or an
+ *    eviction, goes on from there.
  *
  * The object sleeps: ten seconds after the last Worker has left, no timer is armed.
  */
@@ -19,7 +19,7 @@ import type { Stats } from '../../wasm/types.js'
 import { SharedHost } from '../host.js'
 import { afterTurn, type Lease, type Peer, type Transport } from '../transport.js'
 
-/** What was said to a Worker and not heard yet. */
+/** The messages to a Worker that it has not taken yet. */
 class Mailbox {
   #frames: Uint8Array[] = []
   #asked: ((frames: Uint8Array[]) => void) | undefined
@@ -30,7 +30,7 @@ class Mailbox {
     this.#asked = undefined
   }
 
-  /** What there is, or will be. */
+  /** The messages there are, or the next ones. */
   hear(): Promise<Uint8Array[]> {
     if (this.#frames.length > 0) return Promise.resolve(this.#take())
     return new Promise((resolve) => {
@@ -49,7 +49,7 @@ interface Storage {
   put(entries: Record<string, unknown>, options?: { allowUnconfirmed?: boolean }): Promise<void>
 }
 
-/** What an object is made with, as far as it is used. */
+/** The parts of an object's state that this file uses. */
 export interface ObjectState {
   readonly storage: Storage
 }
@@ -72,7 +72,7 @@ export interface Seen {
 interface Stored {
   readonly epoch: number
   readonly at: number
-  /** What fits here takes no other row. */
+  /** A state that fits here takes no other row. */
   readonly bytes?: Uint8Array
   readonly parts: number
 }
@@ -80,14 +80,14 @@ interface Stored {
 class ObjectTransport implements Transport {
   readonly leaseMs = LEASE_MS
   readonly keepMs = 1000
-  /** What a Worker asks of an object that has ended is rejected at once. */
+  /** Calls to an object that has ended are rejected at once. */
   readonly isPrompt = true
   readonly mailboxes = new Map<string, Mailbox>()
   readonly #storage: Storage
   readonly #clock: Clock
   peer!: Peer
   #epoch = 0
-  /** What it said to all last: a Worker that joins gets it first. */
+  /** The last message to all: a Worker that joins gets it first. */
   last: Uint8Array | undefined
   #said!: () => void
   /** It leads: it has said so. */
@@ -153,7 +153,7 @@ class ObjectTransport implements Transport {
 
   async #save(bytes: Uint8Array): Promise<void> {
     const parts = bytes.length <= PART ? 0 : Math.ceil(bytes.length / PART)
-    // What is larger is learned anew.
+    // A larger state is not stored, but learned anew.
     if (parts > MOST_PARTS) return
     const kept: Stored = { epoch: this.#epoch, at: this.#clock.wallNow(), parts }
     const entries: Record<string, unknown> = { [KEPT]: parts === 0 ? { ...kept, bytes } : kept }

@@ -41,7 +41,7 @@ export interface Store {
   close(): void
 }
 
-/** What is asked of a client or of its connection, in the words of both families. */
+/** The methods of a client or of its connection, in the words of both families. */
 interface Client {
   eval(script: string, ...keysAndArguments: unknown[]): Promise<unknown>
   publish(channel: string, frame: Uint8Array): Promise<number>

@@ -3,11 +3,11 @@
  *
  * 1. `compete` first makes sure that this process hears; then one script gives the lease with a new epoch, or
  *    says that another process has it.
- * 2. What a leader says leaves once a turn, in one script that first compares the lease. A leader that slept
+ * 2. A leader's messages leave once a turn, in one script that first compares the lease. A leader that slept
  *    learns so, and what it said did not leave.
  *
- * The trap is a connection that is open and carries no message, as after a firewall forgot it. What a leader
- * says comes back by its own subscription, and a member that hears beats and no answers knows that its
+ * The trap is a connection that is open and carries no message, as after a firewall forgot it. A leader's
+ * messages come back by its own subscription, and a member that hears beats and no answers knows that its
  * commands are lost: the machine says which connection is to be made anew.
  */
 import { ConfigError } from '../../base/errors.js'
@@ -34,7 +34,7 @@ export class RedisTransport implements Transport {
   #isClosed = false
   /** The store was asked for the lease, and has not answered yet. */
   #isCompeting = false
-  /** What the leader says in this turn: channels with their frames. */
+  /** The leader's messages of this turn: channels with their frames. */
   readonly #said: Argument[] = []
   #flushed: Promise<unknown> = Promise.resolve()
 
@@ -244,7 +244,7 @@ function buffer(bytes: Uint8Array): Uint8Array {
 
 type Text = Uint8Array & { toString(encoding: 'base64'): string }
 
-/** What is stored is text: not every client can be asked for bytes. */
+/** The state is stored as text: not every client can be asked for bytes. */
 function textOf(bytes: Uint8Array | undefined): string {
   return bytes ? (buffer(bytes) as Text).toString('base64') : ''
 }

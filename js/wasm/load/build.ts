@@ -13,7 +13,7 @@ export interface Build {
   readonly modules: Readonly<Record<string, string>>
 }
 
-/** What this copy of the package was built from. */
+/** The version and the hash of the sources of this copy of the package. */
 export const build: Build = made
 
 /** The same of a copy that has the engine's module alone. */

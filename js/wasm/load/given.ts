@@ -1,5 +1,5 @@
 /**
- * Who brings the modules. The package's code is there once for all ES modules; an entry of a runtime, or
+ * The sources of the modules. The package's code is there once for all ES modules; an entry of a runtime, or
  * `initialize` of `autothrottle/slim`, says where its WebAssembly comes from.
  */
 import { WasmBlockedError } from '../../base/errors.js'

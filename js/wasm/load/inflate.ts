@@ -10,7 +10,7 @@ export interface Deflated {
 
 type Zlib = { inflateRawSync?: (data: Uint8Array) => Uint8Array<ArrayBuffer> }
 
-/** What was deflated. */
+/** The original bytes of deflated ones. */
 export function inflate({ length, base64 }: Deflated): Uint8Array<ArrayBuffer> {
   const deflated = decode(base64)
   const zlib = builtin('zlib') as Zlib | undefined

@@ -12,7 +12,7 @@ import { NotInitializedError, WasmBlockedError } from '../../base/errors.js'
 import { slimBuild as build } from './build.js'
 import { give } from './given.js'
 
-/** What the platform compiles; a compiler may not know its types. */
+/** The type of a compiled module; a compiler may not know its types. */
 type Compiled = typeof globalThis extends { WebAssembly: { Module: { prototype: infer Module } } }
   ? Module
   : object
