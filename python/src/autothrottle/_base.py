@@ -1,4 +1,4 @@
-"""What a throttle for tasks and one for threads have in common: how they are made, asked and changed."""
+"""The shared part of the throttles for tasks and for threads: how they are made, asked and changed."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class BaseThrottle:
             return Peek.of(answer, engine)
 
     def snapshot(self) -> dict[str, Any]:
-        """What the throttle learned, as plain JSON for ``snapshot=``, here, elsewhere or in Node."""
+        """The learned state, as plain JSON for ``snapshot=``, here, elsewhere or in Node."""
         with self._scheduler.lock:
             return dict(self._scheduler.engine.snapshot(self._clock.now(), self._clock.wall()))
 
@@ -132,7 +132,7 @@ class BaseThrottle:
         return self._clock.now() / NANOS
 
     def close(self, reason: BaseException | None = None) -> None:
-        """Rejects what waits, and each new request, with a ``ClosedError``. What is in flight may end."""
+        """Rejects what waits, and each new request, with a ``ClosedError``. Requests in flight may end."""
         self._scheduler.tell_unmet()
         self._scheduler.close(reason)
 
@@ -200,7 +200,7 @@ class BaseThrottle:
         return begun if isinstance(begun, Permit) else await self._wait(begun)
 
     async def _entering(self, asked: Awaitable[T], max_wait: float | None) -> T:
-        """What a hook gives. Its wait ends as the one for permission does, where one can end it."""
+        """The result of a hook. Its wait ends as the one for permission does, where one can end it."""
         return await asked
 
     def _begin(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit | Waiting:
@@ -218,7 +218,7 @@ class BaseThrottle:
 
 
 class ScopeControl:
-    """What ``throttle.scope(name)`` gives: statistics and control of one scope."""
+    """The result of ``throttle.scope(name)``: statistics and control of one scope."""
 
     __slots__ = ("_scheduler", "name")
 
@@ -274,7 +274,7 @@ class ScopeControl:
         self._scheduler.change(self.name, self._scheduler.engine.resume)
 
     def reset(self) -> None:
-        """Forgets what was learned and lifts the hold. What is spent of quotas and budgets stays spent.
+        """Forgets what was learned and lifts the hold. The spent parts of quotas and budgets stay spent.
         Settings and what is in flight stay."""
         self._scheduler.change(self.name, self._scheduler.engine.reset)
 

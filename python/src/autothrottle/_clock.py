@@ -1,7 +1,7 @@
 """Where time comes from, and how it is written.
 
-People type and read seconds; the engine counts whole nanoseconds. What is asked for later is rounded up, so
-that no request leaves a microsecond too early.
+People type and read seconds; the engine counts whole nanoseconds. Later instants are rounded up, so that no
+request leaves a microsecond too early.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def nanos(what: str, value: float | timedelta) -> int:
 
 
 def seconds(span: int) -> float:
-    """What the engine counts, as people read it."""
+    """Nanoseconds of the engine, as people read them."""
     return span / NANOS
 
 
@@ -111,7 +111,7 @@ class Alarm:
 
 
 class Alarms:
-    """Who gives up when, the earliest first: a heap, of which what is struck out makes at most half."""
+    """Deadlines, the earliest first: a heap, of which what is struck out makes at most half."""
 
     __slots__ = ("_heap", "_struck")
 

@@ -4,7 +4,8 @@
 ``scopes."api.example".slotDelay`` is reported as ``scopes["api.example"].slot_delay``, in seconds and
 with the value that was typed.
 
-What is not in the table in Python's case is unknown, and the error lists the problems of both layers.
+A key that the table does not have in Python's case is unknown, and the error lists the problems of both
+layers.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ class Converted:
     engine: dict[str, Any] = field(default_factory=dict)
     """For the engine: its own case, milliseconds."""
     driver: dict[str, Any] = field(default_factory=dict)
-    """What only the driver reads, as it was typed."""
+    """The options that only the driver reads, as they were typed."""
     driver_checked: dict[str, Any] = field(default_factory=dict)
     """The same in the engine's case, for its checks."""
     problems: list[Problem] = field(default_factory=list)
     """Unknown keys."""
     notes: list[tuple[str, str]] = field(default_factory=list)
-    """What is taken, and is probably not what was meant: where, and in words."""
+    """Values that are valid, and probably not intended: where, and in words."""
     _typed: dict[str, tuple[str, str, object]] = field(default_factory=dict)
 
     def translate(self, error: ConfigError) -> ConfigError:
@@ -138,7 +139,7 @@ _IN_MILLIS = (1000, 2000, 5000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_00
 
 
 def said_of_span(typed: str, value: object) -> str | None:
-    """What to say of seconds that are perhaps milliseconds; ``None`` where they are hardly that."""
+    """The warning for seconds that are perhaps milliseconds; ``None`` where they are hardly that."""
     if not isinstance(value, (int, float)):
         return None
     key = typed.rpartition(".")[2]
@@ -247,7 +248,7 @@ def _millis(value: Any) -> Any:
 
 
 def _unknown(section: str, key: str) -> str:
-    """What is wanted in place of an unknown key: ours for another library's word, else the nearest."""
+    """The suggestion for an unknown key: ours for another library's word, else the nearest."""
     sections = ["Root", "Scope"] if section == "Root" else [section]
     known = [name for each in sections for name in SECTIONS[each]]
     meant = _rival(section, key) or nearest_name(key, known)

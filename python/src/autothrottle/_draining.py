@@ -11,12 +11,12 @@ from .errors import ClosedError
 
 
 class Draining:
-    """What a scheduler knows of its end."""
+    """The end of a scheduler, and the work that it waits for."""
 
     closed: ClosedError | None = None
     takes_no_more = False
     jobs = 0
-    """What was taken in and is not over: calls of transports and of ``run``."""
+    """The number of open calls of transports and of ``run``."""
     lock: AbstractContextManager[Any]
 
     @property

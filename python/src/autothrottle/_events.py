@@ -41,7 +41,7 @@ class RequestEvent:
     id: int
     """The same number in all events of one request, its retries among them: 1 for the first, 2, 3, …"""
     target: object
-    """What the request is for: a URL, or the object that you passed."""
+    """The target of the request: a URL, or the object that you passed."""
     scopes: tuple[str, ...]
     """Its scopes."""
     at: float
@@ -135,7 +135,7 @@ class WarningEvent:
     ]
     """Which warning it is: events.md lists them."""
     message: str
-    """What happened, and what to do."""
+    """A sentence about the event, and the advice."""
     scope: str | None
     """The scope in which it was noticed, if it is about one."""
 
@@ -175,7 +175,7 @@ class Events:
 
     def __init__(self) -> None:
         self.changed: Callable[[], None] = _nothing
-        """What to call when a listener is added or removed."""
+        """The callback for an added or removed listener."""
         self._warned: set[str] = set()
         self._listeners: dict[EventKind, list[Callable[[Any], object]]] = {kind: [] for kind in KINDS}
         self.queued = self._listeners["queued"]
@@ -354,18 +354,18 @@ class Notices:
         answered: Callable[[bool, ManagedAnswer], None],
         has_headers: bool,
     ) -> None:
-        """What an answer brought that has to be heard before others leave."""
+        """Whether an answer brought facts that the engine must read before others leave."""
         is_urgent = has_headers or self._level != "nothing" or self._is_managed or error is not None
         if is_urgent and self._engine.has_notices:
             self._pass(status, error, latency, answered)
 
     def heard(self) -> None:
-        """What the engine of another process noticed."""
+        """Notices from the engine of another process."""
         if self._engine.has_notices:
             self._pass(None, None, None, None)
 
     def at_rest(self, now: int) -> None:
-        """What the engine noticed by itself: settings without effect, scopes that only refuse."""
+        """Notices that the engine makes by itself: settings without effect, scopes that only refuse."""
         if self._asked_at is not None and 0 <= now - self._asked_at < NANOS:
             return
         self._asked_at = now

@@ -34,7 +34,7 @@ _next_hop: ContextVar[tuple[str, int] | None] = ContextVar("autothrottle_next_ho
 
 
 class Core(Protocol):
-    """What an exchange needs of a throttle."""
+    """The parts of a throttle that an exchange uses."""
 
     _scheduler: Any
     _settings: Settings
@@ -212,7 +212,7 @@ async def _discarded(call: Call[R], response: R) -> None:
 
 
 def _outcome_of(core: Core, response: Any, permit: Permit, options: RequestOptions) -> Outcome:
-    """What an answer says by itself. A hook that fails afterwards takes no part of it back."""
+    """The answer by itself. A hook that fails afterwards takes no part of it back."""
     answer = answer_in(response)
     if answer is None:
         raise TypeError(f"want a response with a status; got {response!r:.60}")
@@ -225,7 +225,7 @@ def _outcome_of(core: Core, response: Any, permit: Permit, options: RequestOptio
 async def _ask_about(
     core: Core, response: Any, request: ScopeRequest, permit: Permit, outcome: Outcome
 ) -> None:
-    """What the hooks know better than status and headers."""
+    """Asks the hooks, which know better than status and headers."""
     settings = core._settings
     hints = await _hook(core, "get_hints", request, permit, settings.get_hints, response)
     delay = await _hook(core, "get_response_delay", request, permit, settings.get_response_delay, response)
@@ -334,7 +334,7 @@ class _BrokenBodyError(Exception):
 
 
 class _Known:
-    """What is known of one host."""
+    """The robots.txt of one host."""
 
     __slots__ = ("is_allowed", "is_had", "lock", "until", "why")
 
@@ -408,7 +408,7 @@ class Robots:
             known.is_allowed = self._rules(url, text.decode("utf-8", "replace"), self._user_agent)
 
     async def _read(self, core: Core, call: Call[Any], url: str) -> bytes:
-        """What the file says. A body that breaks off is asked for again, as a request that fails is."""
+        """The content of the file. A body that breaks off is asked for again, as a request that fails is."""
         left = core._settings.retries
         while True:
             try:

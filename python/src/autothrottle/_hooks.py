@@ -32,7 +32,7 @@ class ScopeRequest:
 
 
 class ScopeBackoff(TypedDict, total=False):
-    """What an answer means for one scope."""
+    """The meaning of an answer for one scope."""
 
     backoff: bool
     """Whether it backs off. Default: yes, unless this only speaks of quota; then as the status says."""
@@ -47,7 +47,7 @@ class ScopeBackoff(TypedDict, total=False):
 
 
 class SomeHints(TypedDict, total=False):
-    """What a ``get_hints`` hook gives: as much as it knows."""
+    """The result of a ``get_hints`` hook: as much as it knows."""
 
     delay: float | timedelta
     """Seconds in which no request is sent."""
@@ -77,7 +77,7 @@ RobotsRules: TypeAlias = Callable[[str, str, str], Callable[[str], bool]]
 
 
 async def ask(hook: str, url: str, call: Callable[[], T | Awaitable[T]], is_plain: bool) -> T:
-    """What a hook gives, awaited if it has to be. ``is_plain``: in a thread, without await."""
+    """The result of a hook, awaited if it has to be. ``is_plain``: in a thread, without await."""
     try:
         given = call()
         if not inspect.isawaitable(given):
@@ -117,7 +117,7 @@ _KEYS = ("delay", "cost", "remaining", "reset")
 def checked_backoffs(
     hook: str, backoffs: object, scopes: Sequence[str], keys: tuple[str, ...] = _KEYS
 ) -> dict[str, ScopeBackoff] | None:
-    """What a hook gave, checked against the scopes of the request."""
+    """The result of a hook, checked against the scopes of the request."""
     if backoffs is None:
         return None
     if isinstance(backoffs, Mapping):
@@ -153,7 +153,7 @@ def _check(hook: str, name: str, key: str, value: object, keys: tuple[str, ...])
 
 
 def checked_scopes(hook: str, url: str, scopes: object) -> Scopes:
-    """What ``get_scopes`` gave."""
+    """The result of ``get_scopes``."""
     if isinstance(scopes, str):
         return scopes
     if isinstance(scopes, Mapping):
@@ -172,7 +172,7 @@ def checked_scopes(hook: str, url: str, scopes: object) -> Scopes:
 
 
 def hints_of(hook: str, given: object) -> Hints | None:
-    """What ``get_hints`` gave, as the engine wants it."""
+    """The result of ``get_hints``, in the engine's form."""
     if given is None:
         return None
     if not isinstance(given, Mapping):

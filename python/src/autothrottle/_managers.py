@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ManagedSend:
-    """What a manager gets when a request of its scope leaves."""
+    """The event that a manager gets when a request of its scope leaves."""
 
     scope: str
     """The scope."""
@@ -35,7 +35,7 @@ class ManagedSend:
 
 @dataclass(frozen=True, slots=True)
 class ManagedAnswer(ManagedSend):
-    """What a manager gets when a request of its scope ended."""
+    """The event that a manager gets when a request of its scope ended."""
 
     status: int | None
     """The status of the response, if there was one."""
@@ -60,7 +60,7 @@ class ScopeManager:
         """A request leaves."""
 
     def on_good(self, event: ManagedAnswer) -> None:
-        """An answer that is not bad. What the caller gave up is neither."""
+        """An answer that is not bad. An answer that the caller gave up is neither good nor bad."""
 
     def on_bad(self, event: ManagedAnswer) -> None:
         """A bad answer: a status in ``backoff.status_codes``, a failure, or what a hook says."""
@@ -96,7 +96,7 @@ class Managers:
     """The managers of scopes, and what each said last of its pace."""
 
     name = "manager"
-    """What errors call one."""
+    """The manager's name in errors."""
 
     def __init__(self) -> None:
         self._managers: dict[str, tuple[Any, Pace]] = {}
@@ -125,11 +125,11 @@ class Managers:
         return None if pace == told else pace
 
     def name_of(self, method: str) -> str:
-        """What errors call a method of one."""
+        """A method's name in errors."""
         return self.name
 
     def ask(self, scope: str, call: Callable[[], T], name: str | None = None) -> T:
-        """What a call of the user's gives."""
+        """The result of a call of the user's function."""
         try:
             return call()
         except Exception as error:
@@ -156,7 +156,7 @@ class ManagedScopes(Managers):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> tuple[ManagedScopes | None, list[Problem]]:
-        """What the options say of managers; none without any."""
+        """The managers in the options; none without any."""
         defaults, scopes = options.get("defaults"), options.get("scopes")
         defaults = defaults if isinstance(defaults, Mapping) else {}
         scopes = scopes if isinstance(scopes, Mapping) else {}
@@ -172,7 +172,7 @@ class ManagedScopes(Managers):
         return (made if made._own or made._shared is not None else None), problems
 
     def begin(self, scope: str) -> Pace | None:
-        """What is to be configured when the scope is made, or made anew."""
+        """The options of a scope when it is made, or made anew."""
         known = self.said(scope)
         make = self._own.get(scope, self._shared)
         if known is not None or make is None:
@@ -247,7 +247,7 @@ class Handles:
             self._apply(event.scope, self.of(event.scope), self._managed.on_answer(is_bad, event))
 
     def _apply(self, name: str, handle: int, pace: Pace | None) -> bool:
-        """What a scope's manager says."""
+        """The pace that a scope's manager asks for."""
         if not pace:
             return False
         made = convert_scope(pace)

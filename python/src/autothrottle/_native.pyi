@@ -26,7 +26,7 @@ DRIVER: list[str]
 SCRAPY_SETTINGS: dict[str, tuple[str, str, str]]
 """Scrapy's name of a setting → section, key and kind of the option. Of several names the first counts."""
 SCRAPY_DEFAULTS: dict[str, Any]
-"""What holds under Scrapy's names, where the engine's own default is another."""
+"""The values that hold under Scrapy's names, where the engine's own default is another."""
 SCRAPY_KEYS: dict[str, dict[str, tuple[str, str]]]
 """Section → key in a dict of THROTTLING_SCOPES → key and kind of the option."""
 COMPETE: str
@@ -110,9 +110,9 @@ class Engine:
         waited: int = 0,
     ) -> int:
         """Takes in a request that another engine sent, ``ago`` before now, and that is in flight still: it
-        has its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left before
-        the snapshot of ``restore`` was taken has its slots only, for the rest is in there. Tell the oldest
-        first.
+        has its slots, its cost is taken, and gaps count from its send. No limit refuses it. A request that
+        left before the snapshot of ``restore`` was taken has its slots only, for the rest is in there. Tell
+        the oldest first.
 
         :raises ValueError: for unknown scopes and for numbers that are none.
         """
@@ -131,7 +131,7 @@ class Engine:
         """
 
     def poll(self, now: int) -> Decision:
-        """What to send now, and when to ask again."""
+        """The next request to send, or the instant to ask again."""
 
     def left(self, now: int, ticket: int) -> None:
         """Says that the request that ``poll`` gave left only now: the delays of its scopes count from here.
@@ -184,8 +184,9 @@ class Engine:
     def digest(
         self, *, retry: bool = False, retry_delay: int | None = None, **outcome: Any
     ) -> tuple[Settled, list[float]]:
-        """What ``settle`` would answer for a request that another engine with the same options has sent, and
-        what that engine needs for ``settle_told``. Changes no state. Takes the outcome as ``settle`` does.
+        """The answer that ``settle`` would give for a request that another engine with the same options has
+        sent, and the arguments for ``settle_told`` there. Changes no state. Takes the outcome as ``settle``
+        does.
         """
 
     def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> SettledKind:
@@ -215,16 +216,16 @@ class Engine:
         """
 
     def crawl_delay(self, now: int, scope: int, delay: int | None) -> Robots:
-        """What the robots.txt of this scope asks for: one slot and this delay in place of the defaults. Poll
-        afterwards.
+        """Sets the pace that the robots.txt of this scope asks for: one slot and this delay in place of the
+        defaults. Poll afterwards.
         """
 
     def hold(self, now: int, scope: int, span: int) -> None:
         """Sends no request of this scope for that many nanoseconds. A hold that is longer already stays."""
 
     def adjust(self, now: int, scope: int, sent: int, charged: float, cost: float) -> None:
-        """What left at ``sent`` turned out to cost ``cost`` in this scope, where ``charged`` has been taken
-        for it so far. It may have been settled. Poll afterwards.
+        """Corrects the cost in this scope of a request that left at ``sent`` to ``cost``, where ``charged``
+        has been taken for it so far. It may have been settled. Poll afterwards.
         """
 
     def pause(self, now: int, scope: int | None = None) -> None:
@@ -234,8 +235,8 @@ class Engine:
         """Ends a pause. Poll afterwards."""
 
     def reset(self, now: int, scope: int) -> None:
-        """Forgets what this scope learned and lifts its hold. What is spent of quotas and budgets, settings
-        and what is in flight stay. Poll afterwards.
+        """Forgets what this scope learned and lifts its hold. The spent parts of quotas and budgets, settings
+        and requests in flight stay. Poll afterwards.
         """
 
     def stats(self, now: int) -> Stats:
@@ -248,7 +249,7 @@ class Engine:
         """
 
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]:
-        """What was learned, as plain JSON that every host of this engine can restore: a closed box."""
+        """The learned state, as plain JSON that every host of this engine can restore: a closed box."""
 
     def restore(self, snapshot: Mapping[str, object], now: int, wall: int | None = None) -> None:
         """Goes on where a snapshot was taken, here or elsewhere; before the first ``scope`` and ``submit``.
@@ -264,7 +265,7 @@ class Engine:
         """Whether ``take_notices`` has something to give."""
 
     def take_notices(self) -> list[Notice]:
-        """What people should know, since the last call."""
+        """The notices since the last call."""
 
     @property
     def waiting(self) -> int:
@@ -295,21 +296,21 @@ def parse_hints(
     wall: int | None = None,
     header_map: HeaderMap | None = None,
 ) -> HintsRead:
-    """What a response's headers say about limits: waits, quotas, resets, in all dialects of
-    ``docs/hints.md``.
+    """The limits in a response's headers: waits, quotas, resets, in all dialects of ``docs/hints.md``.
 
     :param status: the response's; on good ones an explicit wait has no meaning.
     :param wall: wall time in nanoseconds since 1970, for responses without a ``Date``.
     """
 
 MOST_ROBOTS_BYTES: int
-"""So much of a robots.txt counts (RFC 9309 §2.5)."""
+"""The number of bytes of a robots.txt that count (RFC 9309 §2.5)."""
 
 def authority_of(url: str) -> tuple[str, int | None] | None:
-    """Whom an absolute URL asks: the host as it was typed, and the port where it is not the scheme's own."""
+    """The server of an absolute URL: the host as it was typed, and the port where it is not the scheme's
+    own."""
 
 def host_name(host: str) -> str | None:
-    """What a host is called that has ASCII alone; ``None`` where no server has this name."""
+    """The name of a host in ASCII; ``None`` where no server has this name."""
 
 def robots_rules(robots: str, user_agent: str) -> bytes:
     """The rules of a robots.txt for ``user_agent``, for ``robots_allow``."""
@@ -360,8 +361,8 @@ class LlmBody:
 def llm_refusal(
     status: int, wait: float, has_retry_after: bool, is_told_final: bool, is_anthropic: bool, text: bytes
 ) -> tuple[float | None, bool, str | None]:
-    """What a refusal of a language model says: seconds to wait, whether no wait helps, and its budget.
-    ``wait`` is that of its header fields, 0 where they ask for none.
+    """Reads a refusal of a language model: seconds to wait, whether no wait helps, and its budget. ``wait``
+    is that of its header fields, 0 where they ask for none.
     """
 
 def llm_asked(
@@ -373,7 +374,7 @@ def llm_asked(
     vendor: str | None,
     keeps_texts: bool,
 ) -> tuple[str, str | None, float, float, float, float | None, bool, list[str]]:
-    """What a call of a language model asks: vendor, model, characters, bytes, tokens, the most that may come
+    """Reads a request to a language model: vendor, model, characters, bytes, tokens, the most that may come
     out. Then whether a part of it is not counted, and the texts that the user counts.
     """
 

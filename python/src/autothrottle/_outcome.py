@@ -171,13 +171,13 @@ NOTHING = Outcome()
 
 
 def outcome_of_result(result: object) -> Outcome:
-    """What a function's result says."""
+    """The answer in a function's result."""
     answer = answer_in(result)
     return NOTHING if answer is None else Outcome(answer.status, answer.headers)
 
 
 def outcome_of_error(error: BaseException) -> Outcome:
-    """What a function's error says. Its bugs, and a cancelled task, say no word about the server."""
+    """The answer in a function's error. Its bugs, and a cancelled task, say no word about the server."""
     answer = answer_in_error(error)
     if answer is not None:
         return Outcome(answer.status, answer.headers)
@@ -243,7 +243,7 @@ def checked_costs(costs: Mapping[str, float], names: Sequence[str]) -> dict[str,
 
 
 def _own(scope: int, means: ScopeBackoff | None) -> ScopeOutcome:
-    """What an outcome means for a scope, where it names those that back off: others ignore a refusal."""
+    """The outcome for a scope, where the request names the scopes that back off: others ignore a refusal."""
     if means is None:
         return ScopeOutcome(scope, ignored=True)
     is_of_quota = means.get("cost") is not None or means.get("remaining") is not None

@@ -71,8 +71,7 @@ class Waiting:
 
 
 Verdict: TypeAlias = Waiting | Literal["over", "again", "too-long"]
-"""What became of a request: over; over since the server asks for too long a wait; over although it should
-be sent
+"""The end of a request: over; over since the server asks for too long a wait; over although it should be sent
 again, since it cannot be repeated; or what its next attempt waits for."""
 
 
@@ -83,7 +82,7 @@ class PermitOwner(Protocol):
     engine: Engine
     lock: AbstractContextManager[Any]
     asked: int | None
-    """What the server of the request that was settled last asked for."""
+    """The wait that the server asked for in the request that was settled last."""
     by_hand: set[int]
     """The tickets of permits that are in no ``with`` block."""
 
@@ -100,7 +99,7 @@ _UNEVEN = "cost: want a mapping of scope to cost, for the scopes of this request
 
 
 class Charge:
-    """What has been taken for a request, in each of its scopes. All of its permits share it."""
+    """The charge of a request, in each of its scopes. All of its permits share it."""
 
     __slots__ = ("_corrected", "_cost", "_names", "id", "sent")
 
@@ -113,7 +112,7 @@ class Charge:
 
     @property
     def expected(self) -> float | Sequence[float]:
-        """What it is to cost in each scope."""
+        """The cost that it takes in each scope."""
         return self._cost
 
     @property
@@ -128,7 +127,7 @@ class Charge:
 
     @property
     def _costs(self) -> dict[str, float]:
-        """What it has cost so far. A request that is not corrected makes no mapping."""
+        """The cost so far. A request that is not corrected makes no mapping."""
         return self._expected if self._corrected is None else self._corrected
 
     def start_attempt(self, now: int) -> None:
@@ -179,16 +178,16 @@ class Permit:
     ) -> None:
         self._scheduler = scheduler
         self._ticket = ticket
-        self.charge = charge  # What has been taken for it, and since when.
+        self.charge = charge  # The charge, and the time since when it counts.
         self._is_settled = False
         self.again: Wait | None = None  # How it waits for another attempt, if there may be one.
-        self.verdict: Verdict | None = None  # What became of it.
-        self.asked: int | None = None  # What its server asked for, if its function was still running then.
-        self.heir: Permit | None = None  # Who sends its request. (Itself would be a cycle, and never lost.)
+        self.verdict: Verdict | None = None  # The verdict at the end.
+        self.asked: int | None = None  # The server's wait, if the function was still running then.
+        self.heir: Permit | None = None  # The next permit of its request. (Itself would be a cycle.)
         self.scopes = scopes
         """The scopes that agreed."""
         self.target = target
-        """What the permit is for."""
+        """The target of the permit."""
 
     @property
     def sent_at(self) -> float:
@@ -329,7 +328,7 @@ _around: ContextVar[Permit | tuple[Permit, ...]] = ContextVar("autothrottle_arou
 
 @contextmanager
 def around(permit: Permit) -> Iterator[None]:
-    """What is requested in here is requested for this permit."""
+    """A request in here is part of this permit."""
     enter_block(permit)
     try:
         yield
@@ -398,7 +397,7 @@ def is_told(engine: Engine) -> bool:
 
 
 class Begun(Coroutine[Any, Any, T]):
-    """What is awaited gives the same; ``then`` is called once it waits for something.
+    """An awaitable with the same result; ``then`` is called once it waits for something.
 
     Not a function that awaits: a task that is cancelled before it begins would never have awaited the other.
     """

@@ -1,4 +1,4 @@
-"""What a single request may say, also where the client has no place for it.
+"""The options of a single request, also where the client has no place for them.
 
 .. code-block:: python
 
@@ -68,7 +68,7 @@ def request_options(**options: Unpack[RequestOptions]) -> Iterator[None]:
 
 
 def current_options(own: object = None, path: str = "throttle") -> RequestOptions:
-    """What a request says: of the block that it is sent in, and of itself."""
+    """The options of a request: of the block that it is sent in, and of itself."""
     around = _current.get()
     if own is None:
         return around
@@ -95,7 +95,7 @@ def seconds_of(what: str, value: Seconds | None) -> float | None:
 
 
 def target_of(target: object, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
-    """What a call of a wrapped function is for: as told, or the first argument."""
+    """The target of a call of a wrapped function: as told, or the first argument."""
     if callable(target):
         return target(*args, **kwargs)
     if target is not None or not args:

@@ -126,7 +126,7 @@ def retries_of(retry: object, settings: Settings) -> int:
 
 
 def _how_to_retry(key: object) -> str:
-    """What to type in place of what the ``retry`` of a function does not take."""
+    """The advice for a word that the ``retry`` of a function does not take."""
     if key == "methods":
         return '{"limit": 3} alone: a function is called again whatever method it uses'
     if key in ("status_codes", "max_retry_after", "long_retry_after"):

@@ -102,7 +102,7 @@ class Scheduler(Draining):
         """Names in ``scopes`` and ``hints``, which are of hosts, and where each stands."""
         self.tally = Tally()
         self.asked: int | None = None
-        """What the server of the request that was settled last asked for."""
+        """The wait that the server asked for in the request that was settled last."""
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
         is_debug = bool(made.driver.get("debug"))
         self.budgets = Budgets(self)
@@ -129,7 +129,7 @@ class Scheduler(Draining):
         self._is_stale = False
         survive(self)
 
-    # What a task or a thread does for it.
+    # The methods that tasks and threads implement each in its way.
 
     def new_lock(self) -> AbstractContextManager[Any]:
         """One at a time."""
@@ -275,7 +275,7 @@ class Scheduler(Draining):
 
     @locked
     def adjust(self, permit: Permit, cost: float | Mapping[str, float]) -> None:
-        """What a request turned out to cost. It may have been settled."""
+        """Corrects the cost of a request. It may have been settled."""
         permit.charge.adjust(self, self.clock.now(), permit.charge.checked(cost))
         self.drain()
 
@@ -338,7 +338,7 @@ class Scheduler(Draining):
 
     @locked
     def close(self, reason: BaseException | None = None) -> None:
-        """Fails what waits, and each new request. What is in flight may end."""
+        """Fails what waits, and each new request. Requests in flight may end."""
         if self.closed is None:
             self.closed = ClosedError()
             self.closed.__cause__ = reason
@@ -481,7 +481,7 @@ class Scheduler(Draining):
         self.notices.watch()
 
     def collect(self) -> None:
-        """What comes late: slots of permits that were collected as garbage come back; this is a fork."""
+        """Handles late news: slots of permits that were collected as garbage come back; this is a fork."""
         if self.is_forked:
             if self.following is not None:
                 raise RuntimeError(

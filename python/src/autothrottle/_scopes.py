@@ -133,7 +133,7 @@ def _without_one(name: str) -> list[str]:
 
 
 def said_of_name(name: object) -> str | None:
-    """What to say of a name that no URL has for its scope; ``None`` where one may."""
+    """The warning for a name that no URL has for its scope; ``None`` where one may."""
     if isinstance(name, str) and _PATTERN.fullmatch(name):
         every = "defaults are for all hosts, get_scopes=by_domain_hierarchy() is for those of one domain"
         return f"has no effect: names of scopes are no patterns; {every}"

@@ -1,4 +1,4 @@
-"""What a throttle says of its state: the engine's numbers in seconds."""
+"""The state of a throttle, as it reports it: the engine's numbers in seconds."""
 
 from __future__ import annotations
 

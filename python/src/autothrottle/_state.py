@@ -1,4 +1,5 @@
-"""What the engine takes and answers with beside ``_records.py``. Instants and spans are whole nanoseconds."""
+"""The engine's arguments and answers, beside those of ``_records.py``. Instants and spans are whole
+nanoseconds."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class HeaderMap(TypedDict, total=False):
 
 
 class Decision(NamedTuple):
-    """What to do now."""
+    """The step to do now."""
 
     send: list[int]
     """Tickets to send now, in this order."""
@@ -48,7 +49,7 @@ class Decision(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What became of a request that was settled."""
+    """The end of a request that was settled."""
 
     outcome: SettledKind
     """``over``; to be sent ``again``, its ticket waits anew; over as the server asks for a wait that is
@@ -70,7 +71,7 @@ class Peek(NamedTuple):
 
 @dataclass(frozen=True)
 class ScopeOutcome:
-    """What an answer means for one scope, where that is not the same for all of its request."""
+    """The meaning of an answer for one scope, where that is not the same for all of its request."""
 
     scope: int
     """The scope."""
@@ -81,7 +82,7 @@ class ScopeOutcome:
     delay: int | None = None
     """Not to send for so long. With this or ``remaining`` the headers are not heard here."""
     cost: float | None = None
-    """What it really cost here."""
+    """The real cost in this scope."""
     remaining: float | None = None
     """Units left of the server's quota."""
     reset: int | None = None
@@ -121,7 +122,7 @@ class QuotaHint:
     window: int | None = None
     """The window."""
     unit: str | None = None
-    """What is counted, if not requests."""
+    """The unit that is counted, if not requests."""
     partition_key: str | None = None
     """The partition of the quota that the request is in."""
     budget: str | None = None
@@ -130,7 +131,7 @@ class QuotaHint:
 
 @dataclass(frozen=True)
 class HintsRead:
-    """What a response says about limits."""
+    """The limits in a response."""
 
     delay: int | None = None
     """How long not to send, exactly as the server says it."""
@@ -143,9 +144,9 @@ class HintsRead:
     rate: float | None = None
     """A steady rate in requests per second."""
     applies_to: Literal["redirect", "request"] | None = None
-    """What the delay is for, if not for the whole host."""
+    """The target of the delay, if not the whole host."""
     scope: str | None = None
-    """What the limit is shared with, in Discord's words."""
+    """The scope that shares the limit, in Discord's words."""
     bucket: str | None = None
     """The bucket of the route, in Discord's words."""
     is_whole: bool = False

@@ -168,7 +168,7 @@ class ThreadScheduler(Scheduler):
 
 
 class Wrapped(Protocol[P, T]):
-    """What ``wrap`` makes of a function."""
+    """The function that ``wrap`` makes."""
 
     __name__: str
     __wrapped__: Callable[P, T]

@@ -202,7 +202,7 @@ class Acquisition(Awaitable[Permit]):
 
 
 class Wrapped(Protocol[P, T]):
-    """What ``wrap`` makes of a function."""
+    """The function that ``wrap`` makes."""
 
     __name__: str
     __wrapped__: Callable[P, Awaitable[T]]
@@ -304,9 +304,9 @@ class Throttle(BaseThrottle):
         """Waits, calls ``fn(*args)``, and settles with what it returns or raises.
 
         It reads the responses of any client: ``status_code`` or ``status``, and ``headers``, of the result or
-        of the error, of their ``response``, or of the error's cause. What ``fn`` sends through a transport
-        of this throttle is the request that it was called for. A ``fn`` with a parameter ``permit`` is given
-        its permit: ``permit.settle(response)`` tells of an answer that ``fn`` does not return.
+        of the error, of their ``response``, or of the error's cause. If ``fn`` sends through a transport of
+        this throttle, that is the request that it was called for. A ``fn`` with a parameter ``permit`` is
+        given its permit: ``permit.settle(response)`` tells of an answer that ``fn`` does not return.
 
         * ``retry``: ``True`` as the throttle's ``retry`` says, or ``{"limit": 3}``; ``fn`` is called again.
         * ``request_timeout``: seconds from the send until ``fn`` is done, then it is cancelled and backoff
@@ -458,7 +458,7 @@ class Throttle(BaseThrottle):
             task.cancel()
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
-        """What it gives, unless it takes too long; then it is cancelled, without a wait for that."""
+        """The result, unless it takes too long; then it is cancelled, without a wait for that."""
         task = asyncio.ensure_future(given)
         late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -502,6 +502,6 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
-    """What came too late is of no interest, also if it is an error."""
+    """A late result is of no interest, also if it is an error."""
     if not task.cancelled():
         task.exception()

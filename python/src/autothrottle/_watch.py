@@ -1,4 +1,4 @@
-"""What a scheduler keeps an eye on beside who waits and who was sent, each in a class of its own:
+"""Watches of a scheduler, beside its waiting and sent requests, each in a class of its own:
 
 * ``Nested``: requests inside of a function of ``run``, ``map`` or ``wrap``, of a hook, or of a permit's
   block. The first one for the scopes of the permit is the request that the permit is for: it takes the
@@ -12,7 +12,7 @@
   the routes of requests. By them the engine knows from which budget each one spends.
 * ``Following``: the group where processes share a limit. Its messages come from a thread of its own.
 * ``survive``: a process that forks. The child gets a copy of each throttle, and of the threads the one that
-  forked. So forking waits for the lock of each throttle.
+  forked. A fork therefore waits for the lock of each throttle.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ SERVING = 100
 
 
 class Tally:
-    """What one throttle sent."""
+    """The sends of one throttle."""
 
     __slots__ = ("scope", "sent")
 
@@ -344,7 +344,7 @@ class Following:
         self._leaving: Leaving | None = None
 
     def open(self, shared: Shared, options: Mapping[str, Any]) -> SharedHost:
-        """Who stands in for the engine."""
+        """The host in place of the engine."""
         self._host = shared.open_host(options, self._event_loop)
         self._host.listen(self)
         return self._host
@@ -398,7 +398,7 @@ def typed_refusal(error: BaseException) -> BaseException:
 
 
 _MOST_S = 1.0
-"""So long a fork waits for a throttle, in seconds."""
+"""The seconds that a fork waits for a throttle."""
 
 _schedulers: WeakSet[WatchedScheduler] = WeakSet()
 _locked: list[Any] = []

@@ -36,9 +36,9 @@ class Problem(NamedTuple):
     path: str
     """Where it is: ``scopes."api.example".backoff.factor``."""
     want: str
-    """What it wants."""
+    """The expected value."""
     got: str
-    """What it got."""
+    """The value that was found."""
 
 
 class ThrottleError(Exception):

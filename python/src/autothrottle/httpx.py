@@ -10,7 +10,7 @@ Each hop of a redirect is a request of its own, in the scope of the host that it
 more by ``extensions={"throttle": {"priority": 10}}`` or in a block of ``request_options``. The wait does
 not count against the client's timeouts, which begin when the request is sent.
 
-What belongs to connections belongs to the inner transport, for httpx does not hand it on:
+Settings of connections belong to the inner transport, for httpx does not hand them on:
 
 .. code-block:: python
 
@@ -45,7 +45,7 @@ __all__ = ["AsyncThrottleTransport", "ThrottleTransport"]
 
 
 class _Throttled:
-    """What both transports do. With threads no await here ever suspends."""
+    """The shared part of both transports. With threads no await here ever suspends."""
 
     _throttle: Any
     _transport: Any

@@ -99,7 +99,7 @@ def instrument(
 
 
 class _Telling:
-    """What one throttle tells."""
+    """The metrics of one throttle."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What owners of public APIs say of their limits, as settings of scopes::
+"""Limits that owners of public APIs state, as settings of scopes::
 
     from autothrottle import Throttle
     from autothrottle.presets import presets
@@ -59,9 +59,9 @@ class Preset:
     options: ScopeOptions
     """Settings of its scope. Times are seconds."""
     sources: tuple[PresetSource, ...]
-    """Who says so."""
+    """The page that says so."""
     user_agent: str | None = None
-    """What the owner wants in ``User-Agent``; requests without it may be refused."""
+    """The value that the owner wants in ``User-Agent``; requests without it may be refused."""
 
 
 preset_hosts: tuple[str, ...] = tuple(PRESETS)
@@ -77,8 +77,8 @@ def preset(host: str) -> Preset:
 
 
 def presets(*hosts: str) -> dict[str, ScopeOptions]:
-    """Settings for ``scopes``, by host. What you know better comes on top:
-    ``{**presets("api.stripe.com"), "api.stripe.com": {"rate": 100}}``.
+    """Settings for ``scopes``, by host. Your own settings come on top: ``{**presets("api.stripe.com"),
+    "api.stripe.com": {"rate": 100}}``.
 
     Raises ``ValueError`` that names a host without a preset, and those that have one.
     """
@@ -86,7 +86,7 @@ def presets(*hosts: str) -> dict[str, ScopeOptions]:
 
 
 def body_hints(response: Any) -> SomeHints | None:
-    """What owners say of limits in bodies, for threads: ``ThreadThrottle(get_hints=body_hints)``.
+    """Limits that owners state in bodies, for threads: ``ThreadThrottle(get_hints=body_hints)``.
 
     It reads the ``backoff`` of Stack Exchange, and the ``throttleStatus`` of Shopify's GraphQL, where less is
     left than the query asked for. It reads JSON of these two owners alone. Their answers arrive later, by the
@@ -111,7 +111,7 @@ async def async_body_hints(response: Any) -> SomeHints | None:
 
 
 def _owner(response: Any) -> str | None:
-    """Whose answer it is, if it may have a hint that is worth reading."""
+    """The host of an answer, if its body may have a hint."""
     host = urlsplit(str(response.url)).hostname or ""
     owner = (
         "shopify" if host.endswith(".myshopify.com") else "stack" if host.startswith("api.stack") else None

@@ -39,7 +39,7 @@ _CLIENT = "a client of redis-py: redis.Redis, or redis.asyncio.Redis for a throt
 
 
 class Shared:
-    """What ``shared=`` takes: made by :func:`shared`."""
+    """The value of ``shared=``: made by :func:`shared`."""
 
     __slots__ = ("_client", "_is_async", "_members", "_name", "_offline", "_owns_client")
 
@@ -60,7 +60,7 @@ class Shared:
         self._owns_client = owns_client
 
     def open_host(self, options: Mapping[str, Any], event_loop: EventLoop) -> SharedHost:
-        """What stands in for an engine at a scheduler. Sends no message yet."""
+        """The host in place of an engine. Sends no message yet."""
         if self._is_async and not event_loop.is_loop:
             want = "a client that blocks: redis.Redis"
             raise ConfigError([Problem("shared.client", want, described(self._client))])
@@ -86,7 +86,7 @@ def shared(
     offline: Offline | None = None,
     members: int | None = None,
 ) -> Shared:
-    """What ``Throttle(shared=…)`` and ``ThreadThrottle(shared=…)`` take.
+    """The group by Redis, for ``Throttle(shared=…)`` and ``ThreadThrottle(shared=…)``.
 
     * ``client``: of redis-py, with any options, also behind a Sentinel or of a cluster. ``Throttle`` takes
       one of ``redis.asyncio`` or one that blocks, ``ThreadThrottle`` the latter. It stays yours: two

@@ -136,8 +136,8 @@ class FakeClock:
 
 async def settled() -> None:
     """Lets every task move on that can, without the network."""
-    # What is ready is not public; other loops than asyncio's own get a number of turns that is enough for
-    # most.
+    # The list of ready callbacks is not public; other loops than asyncio's own get a number of turns that is
+    # enough for most.
     ready = getattr(asyncio.get_running_loop(), "_ready", None)
     for turn in range(_MOST_TURNS):
         await asyncio.sleep(0)

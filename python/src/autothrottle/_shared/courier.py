@@ -22,7 +22,7 @@ from .._clock import Timer
 from .transport import Done, EventLoop, Leaving
 
 _AGAIN_S = 0.2
-"""So long after it broke a connection is made anew."""
+"""The seconds before a broken connection is made anew."""
 
 _GLANCE_S = 0.5
 """How often a thread that hears looks whether it is to end, in seconds."""
@@ -75,7 +75,7 @@ class Courier(Protocol):
         """Hears channels; ``ready`` when it does."""
 
     def reconnect(self) -> None:
-        """Sends by another connection: the one before gives no answer. What it was asked is lost."""
+        """Sends by another connection: the one before gives no answer. Its requests are lost."""
 
     def close(self) -> Leaving:
         """Takes in no more messages; what was taken in is still sent."""
@@ -118,7 +118,7 @@ def _deliver(jobs: Sequence[_Job], results: Sequence[Any]) -> None:
 
 
 def _safely(call: Callable[..., object], *arguments: Any) -> None:
-    """What cannot be used is said in the log: who carries it goes on."""
+    """Logs a message that cannot be read: the courier goes on."""
     try:
         call(*arguments)
     except Exception:
@@ -139,8 +139,8 @@ class ThreadCourier:
         self._sender.start()
 
     def reconnect(self) -> None:
-        # The thread that waits for an answer keeps the old connection until the system gives it up. So a
-        # new thread finds another one in the client's pool.
+        # The thread that waits for an answer keeps the old connection until the system gives it up. A new
+        # thread therefore finds another one in the client's pool.
         self._jobs.put(None)
         self._jobs = queue.SimpleQueue()
         self._sender = self._made()
@@ -167,7 +167,7 @@ class ThreadCourier:
             while len(batch) < _MOST_AT_ONCE and not waiting.empty():
                 batch.append(waiting.get())
             is_open = None not in batch
-            # What came too late is asked anew by its caller.
+            # The caller asks anew where an answer came too late.
             jobs = [job for job in batch if job is not None and not job[1].is_over]
             if jobs:
                 self._event_loop.post(_delivery(jobs, self._carry(jobs)))

@@ -1,8 +1,8 @@
 """A shared host: it answers what an engine answers, by the machine of a group (``shared/`` in Rust).
 
 The machine decides everything. Here refusals are errors; what the machine wants done is carried out at the
-end of each turn, and one timer wakes it. What the machine says of other processes is as old as what it
-heard last.
+end of each turn, and one timer wakes it. The machine's knowledge of other processes is as old as the last
+message from them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEVELS = {"nothing": 0, "changes": 1, "answers": 2}
 
 
 class Listener(Protocol):
-    """What happens by itself."""
+    """Calls of the host by itself."""
 
     def changed(self) -> None:
         """There may be something to poll, or a notice."""
@@ -155,7 +155,7 @@ class SharedHost:
         """No request leaves before the leader has said so."""
 
     def poll(self, now: int) -> Decision:
-        """What may leave now. When to ask again this host knows by itself."""
+        """The requests that may leave now. When to ask again this host knows by itself."""
         send: list[int] = []
         while (ticket := self._machine.poll(now)) is not None:
             send.append(ticket)
@@ -211,7 +211,7 @@ class SharedHost:
         self._soon()
 
     def crawl_delay(self, now: int, scope: int, delay: int | None) -> Robots:
-        """What a robots.txt asks for."""
+        """Sets the pace that a robots.txt asks for."""
         self._soon()
         return self._machine.crawl_delay(now, scope, delay)
 
@@ -221,7 +221,7 @@ class SharedHost:
         self._soon()
 
     def adjust(self, now: int, scope: int, sent: int, charged: float, cost: float) -> None:
-        """What a request turned out to cost."""
+        """Corrects the cost of a request."""
         self._machine.adjust(now, scope, sent, charged, cost)
         self._soon()
 
@@ -252,7 +252,7 @@ class SharedHost:
         return Peek(*self._machine.peek(now, scopes, cost))
 
     def stats(self, now: int) -> Stats:
-        """What the leader last said. ``age``: how old it is."""
+        """The leader's last statistics. ``age``: how old it is."""
         return self._machine.stats(now)
 
     def scope_stats(self, now: int, scope: int) -> ScopeStats:
@@ -260,11 +260,11 @@ class SharedHost:
         return self._machine.scope_stats(now, scope)
 
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]:
-        """What was learned, by all."""
+        """The state that all processes learned."""
         return self._machine.snapshot(now, wall)
 
     def restore(self, snapshot: Mapping[str, object], now: int, wall: int | None = None) -> None:
-        """What the first leader goes on from. What is wrong with it is said at once."""
+        """The state that the first leader starts with. A wrong one raises at once."""
         Engine(self._options).restore(snapshot, now, wall)
         self._machine = self._made(snapshot=snapshot, wall=wall)
         self._carry()
@@ -275,7 +275,7 @@ class SharedHost:
         return bool(self._notices)
 
     def take_notices(self) -> list[Notice]:
-        """What people should know, since the last call."""
+        """The notices since the last call."""
         notices, self._notices = self._notices, []
         return notices
 
@@ -287,7 +287,7 @@ class SharedHost:
     def close(self) -> None:
         """As an engine's: there is no memory to give back."""
 
-    # What the machine wants done.
+    # Performs the machine's effects.
 
     def _now(self) -> int:
         return max(0, round(self._event_loop.now() * _NS))
@@ -310,7 +310,7 @@ class SharedHost:
         while (effect := self._machine.poll_effect(now)) is not None:
             self._do(*effect)
         if self._listener is not None:
-            # What this process grants itself is in no frame.
+            # A grant of this process to itself is in no frame.
             self._listener.changed()
         self._sleep()
 

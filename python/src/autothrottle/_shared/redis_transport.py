@@ -2,7 +2,7 @@
 
 1. ``compete`` first makes sure that this process hears; then one script gives the lease with a new epoch, or
    says that another process has it.
-2. What a leader says leaves once a turn, in one script that first compares the lease. A leader that slept is
+2. A leader's messages leave once a turn, in one script that first compares the lease. A leader that slept is
    told so, and what it said did not leave.
 
 In a cluster this process hears what goes to all nodes, and says so whenever it renews or asks the leader.
@@ -247,7 +247,7 @@ class RedisTransport:
 
 
 def _ignore(_: Any, __: BaseException | None) -> None:
-    """What is lost is said again."""
+    """Lost messages are sent again."""
 
 
 def _text(value: Any) -> str:

@@ -1,11 +1,11 @@
 """The way between processes, and who leads: what a store has to give. See ``js/shared/transport.ts``.
 
 A transport moves bytes and elects. It may lose, double, delay and reorder what it moves; it never alters it.
-It gives each epoch to one process. What a leader says to all and to the leader comes back to it: so it knows
+It gives each epoch to one process. A leader's messages to all and to the leader come back to it: so it knows
 whether it hears.
 
-Answers come by a call, never from another thread: there is no loop of one kind here. What a event_loop is to
-tasks and to threads stands at the end.
+Answers come by a call, never from another thread: there is no loop of one kind here. The end of this file has
+the :class:`EventLoop` for tasks and for threads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from .._clock import NANOS, Clock, HeapTimer, Timer
 
 Offline: TypeAlias = Literal["divide", "wait", "fail"]
-"""What a process does when the connection to the others has been broken for five seconds."""
+"""The rule for a process whose connection to the others has been broken for five seconds."""
 
 Done: TypeAlias = Callable[[Any, BaseException | None], None]
 """Is called once, with an answer or with an error."""
@@ -65,7 +65,7 @@ class EventLoop(Protocol):
 
 
 class Leaving(Protocol):
-    """What is still said when a process leaves."""
+    """The last messages of a process that leaves."""
 
     def join(self, seconds: float) -> None:
         """Blocks until it was said, at most so long."""
@@ -81,7 +81,7 @@ class Lease:
     epoch: int
     """Larger than that of every lease before."""
     stored: bytes | None = None
-    """What was kept of the last leader."""
+    """The state that the last leader stored."""
     age_ms: float = 0.0
     """How old that is."""
 
@@ -97,9 +97,9 @@ class Peer:
     received: Callable[[bytes], None]
     """A frame came in."""
     unheard: Callable[[str, int], None]
-    """What was said to this member under this epoch was lost."""
+    """A message to this member under this epoch was lost."""
     vacant: Callable[[], None]
-    """What is said to the leader is lost: so it is time to compete."""
+    """Messages to the leader are lost: it is time to compete."""
     fenced: Callable[[int], None]
     """The lease is another's: what was said under this epoch did not leave."""
 
@@ -142,8 +142,8 @@ class Transport(Protocol):
 
 
 class AsyncioLoop:
-    """A :class:`EventLoop` of a loop of asyncio: the one in which the first request comes. What a thread says
-    to a loop that is closed is dropped.
+    """A :class:`EventLoop` of a loop of asyncio: the one in which the first request comes. A call from a
+    thread to a loop that is closed is dropped.
     """
 
     is_loop = True

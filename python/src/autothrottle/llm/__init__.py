@@ -47,7 +47,7 @@ __all__ = [
 
 
 class LlmRetry(TypedDict, total=False):
-    """What becomes of calls that the server refuses."""
+    """Counts of the calls that the server refuses."""
 
     limit: int
     """How often they are sent again. Always there."""
@@ -61,14 +61,14 @@ class LlmOptions(TypedDict, total=False):
     """How calls of language models are throttled."""
 
     vendor: Vendor
-    """Whose rules hold. Default: by host and path; else OpenAI's."""
+    """The vendor whose rules hold. Default: by host and path; else OpenAI's."""
     limits: Mapping[str, LlmLimit]
     """Limits by model, or by a pattern such as ``"claude-opus-4*"`` or ``"*"``; the first that fits counts.
     The headers may tell lower ones. Default none: all limits are learned from the headers.
     """
     account: str | Callable[[Mapping[str, str]], str]
-    """What has limits of its own: a name, or a function of the request's headers. Default: a hash of the key,
-    the organisation and the project.
+    """The account whose limits hold: a name, or a function of the request's headers. Default: a hash of the
+    key, the organisation and the project.
     """
     family: Callable[[str], str]
     """Which models share their limits: gives the name of the family. Default: without its date."""
@@ -77,8 +77,8 @@ class LlmOptions(TypedDict, total=False):
     that size.
     """
     output: Literal["learned", "max"]
-    """What to reserve for the answer: what answers of the model took so far, or ``max_tokens``. Default:
-    ``"max"`` for OpenAI and Azure, which charge that; ``"learned"`` for the others.
+    """The number of tokens to reserve for the answer: what answers of the model took so far, or
+    ``max_tokens``. Default: ``"max"`` for OpenAI and Azure, which charge that; ``"learned"`` for the others.
     """
     headroom: float
     """The share of each limit that is used, above 0 to 1. Default 0.98."""
@@ -229,14 +229,14 @@ def _failure(library: ModuleType, request: Any, error: ThrottleError) -> Any:
 
 
 class _Transport:
-    """What both transports do. With threads no await here ever suspends."""
+    """The shared part of both transports. With threads no await here ever suspends."""
 
     def __init__(self, library: ModuleType, inner: Any, core: Core) -> None:
         self._library, self._inner, self._core = library, inner, core
 
     @property
     def stats(self) -> LlmStats:
-        """What became of calls."""
+        """Sums of the calls so far."""
         return self._core.stats
 
     async def _answer(self, request: Any, send: Any, read: Any) -> Any:

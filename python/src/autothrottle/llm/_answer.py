@@ -1,5 +1,5 @@
-"""What an answer says: limits in its headers, usage in its body, and whether a refusal will ever end. Bodies
-and refusals are read in Rust (``crates/llm``), for every host alike.
+"""Reads an answer: limits in its headers, usage in its body, and whether a refusal will ever end. Bodies and
+refusals are read in Rust (``crates/llm``), for every host alike.
 
 ``reset`` is the time until a bucket is *full*, not until something is left. ``-requests`` may be a bucket of
 a day.
@@ -86,17 +86,17 @@ class Body:
 
     @property
     def input(self) -> float | None:
-        """What is charged of the input."""
+        """The charged tokens of the input."""
         return self._reader.input
 
     @property
     def free(self) -> float:
-        """What of it came from the vendor's cache, and is free."""
+        """The free tokens of the input, from the vendor's cache."""
         return self._reader.free
 
     @property
     def output(self) -> float | None:
-        """What came out."""
+        """The tokens of the output."""
         return self._reader.output
 
     @property
@@ -116,7 +116,7 @@ class Body:
 
 
 class Refusal(NamedTuple):
-    """What a refusal says."""
+    """A refusal, as read."""
 
     wait: float | None
     """Seconds to wait; ``None`` where it does not say."""

@@ -24,7 +24,7 @@ from ._request import Asked, Kind, Rules
 
 
 class LlmLimit(TypedDict, total=False):
-    """Limits of a model, as its owner says them. What is left out is learned from the headers."""
+    """Limits of a model, as its owner says them. A limit that is left out is learned from the headers."""
 
     rpm: float
     """Requests a minute."""
@@ -90,7 +90,7 @@ class _Budget:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a call is expected to take: of each scope, and in tokens."""
+    """The expected size of a call: of each scope, and in tokens."""
 
     scopes: dict[str, float]
     input: float
@@ -111,9 +111,9 @@ class Call:
     """Charged by now, without corrections."""
     corrected: dict[Kind, float] = field(default_factory=dict)
     levels: dict[Kind, float] = field(default_factory=dict)
-    """What the vendor's level should have been when it left."""
+    """The vendor's level at the time that the call left."""
     mates: dict[Kind, float] = field(default_factory=dict)
-    """What calls of the same moment were charged: the vendor may have had them before it, or after."""
+    """The charges of calls of the same moment: the vendor may have had them before it, or after."""
     written: float = 0
     is_stream: bool = False
 
@@ -223,12 +223,12 @@ class Budgets:
         self._scopes[kind].configure(**changed)
 
     def plan(self, asked: Asked) -> Plan:
-        """What a call takes of each scope, as far as one can know."""
+        """The cost of a call in each scope, as far as it is known."""
         for kind in self._kinds:
             self._scopes[kind].keep()
         ratio, doubt = self._ratio_of(asked)
         taken = math.ceil(self._estimate(asked) * ratio + asked.tokens)
-        # What the estimate may be short of is reserved too, and comes back with the answer.
+        # A margin for errors of the estimate is reserved too, and comes back with the answer.
         padded = math.ceil(taken * (1 + 2 * doubt))
         usual = (asked.bound or 0) if self._options.is_max else math.ceil(self._output)
         output = usual if asked.bound is None else min(usual, asked.bound)
@@ -346,7 +346,8 @@ class Budgets:
         budget.refused_at = self._throttle.now()
 
     def _untouched(self, budget: _Budget) -> float:
-        """What stays untouched now. All of it at once would be silence for longer than the server asked."""
+        """The amount that stays untouched now. All of it at once would be silence for longer than the server
+        asked."""
         back = (self._throttle.now() - budget.refused_at) * budget.limit * _RETURN / budget.per
         return min(budget.margin, max(self._margin_of(budget.limit), budget.base) + back)
 
@@ -405,7 +406,7 @@ class Budgets:
         self._adjust(call, kind)
 
     def _reserved(self, kind: Kind) -> float:
-        """What a vendor that charges as it writes has not charged yet."""
+        """The tokens that a vendor has not charged yet, if it charges as it writes."""
         if not self._rules.is_actual or kind in _COUNTS:
             return 0
         total = 0.0
@@ -415,7 +416,7 @@ class Budgets:
         return total
 
     def _room(self, kind: Kind) -> float | None:
-        """What is in the scope's bucket; ``None`` where another limit hides it."""
+        """The amount in the scope's bucket; ``None`` where another limit hides it."""
         budget = self._budgets.get(kind)
         if budget is None or budget.is_sliding:
             return None
@@ -425,7 +426,7 @@ class Budgets:
         return budget.burst - (seen.at - self._throttle.now()) * budget.capacity / budget.per
 
     def _level(self, kind: Kind) -> float | None:
-        """What the vendor's level is, by our own accounts, without the headroom."""
+        """The vendor's level by our own accounts, without the headroom."""
         room = self._room(kind)
         return None if room is None else room + self._reserved(kind)
 
@@ -482,7 +483,7 @@ class Budgets:
             rate = {"limit": capacity, "window": per, "burst": burst}
             self._configure(kind, rate=rate, concurrency=slots)
             return
-        # What left a moment later may arrive a moment earlier.
+        # A request that left a moment later may arrive a moment earlier.
         quota: list[Any] = [{"limit": burst, "window": per + _SKEW, "strict": True}]
         if is_minute:
             most = max(1, math.floor(limit / 6))
@@ -493,7 +494,7 @@ class Budgets:
         return (asked.characters if self._rules.is_by_characters else asked.size) / 4
 
     def _ratio_of(self, asked: Asked) -> tuple[float, float]:
-        """What was learned for calls of this size, where it is better than none; and its error."""
+        """The ratio for calls of this size, where it is better than none; and its error."""
         if self._options.is_counted or self._rules.is_by_characters:
             return 1, 0
         ratio = self._ratios.get(_size_of(asked))

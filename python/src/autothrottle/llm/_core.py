@@ -37,7 +37,7 @@ _LIMIT_KEYS = (*NUMBERS, "sliding", "cached")
 
 @dataclass
 class LlmStats:
-    """What became of calls."""
+    """Sums of the calls so far."""
 
     sent: int = 0
     """Calls that were sent, each attempt."""
@@ -105,7 +105,7 @@ class Core:
             with throttle._scheduler.lock:
                 plan = None if budgets is None else budgets.plan(asked)
             scopes = {asked.host: 1.0, **({f"{account}#other": 1.0} if plan is None else plan.scopes)}
-            # What was refused is older than what waits.
+            # A refused call is older than the calls that wait.
             priority = own.get("priority", 0) + (1 if attempt else 0)
             wait = wait_of(priority, 1, delay, own.get("max_wait"))._replace(is_taken=attempt > 0)
             permit = await throttle._enter(what.url, scopes, wait)
@@ -196,7 +196,7 @@ class Core:
                 is_estimated = kept.ended(known, body, is_whole)
             if not is_whole:
                 self.stats.cut += 1
-                # Who stops reading, or is cancelled, knows it.
+                # A reader that stops, or is cancelled, knows it.
                 is_left = not is_read if error is None else failure_of(error) is None
                 if body.is_broken or not is_left:
                     self._say("stream-cut", known.asked, "broke off, and what was read of it is charged")

@@ -1,4 +1,4 @@
-"""What a call asks of a model: whose it is, which model, how much goes in, and how much may come out. Its
+"""Reads the request of a call: whose it is, which model, how much goes in, and how much may come out. Its
 body is read in Rust (``crates/llm``), for every host alike; how vendors count stands here.
 """
 
@@ -77,7 +77,7 @@ class Asked:
     tokens: float = 0
     """Known as they are."""
     bound: float | None = 0
-    """What may come out at most; ``None`` where the call does not say."""
+    """The most tokens that may come out; ``None`` where the call does not say."""
     is_uncounted: bool = False
     """It holds files or sound, which only its vendor can count."""
 
@@ -90,7 +90,7 @@ Counter: TypeAlias = Callable[[str, str], float]
 def asked_of(
     url: str, method: str, body: bytes | None, wanted: Vendor | None, counter: Counter | None
 ) -> Asked:
-    """What a request asks. ``body`` is ``None`` where it is a stream."""
+    """Reads a request. ``body`` is ``None`` where it is a stream."""
     parts = urlsplit(url)
     host, body = parts.netloc.rpartition("@")[2].lower(), body or b""
     form = None if body[:1] == b"{" else _FORM_MODEL.search(body[:100_000])

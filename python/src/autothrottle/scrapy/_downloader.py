@@ -93,7 +93,7 @@ class Downloader(ScrapysDownloader):
         if options.obeys_robots and HAS_ROBOTS_SIGNAL:
             crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
 
-    # What Scrapy asks
+    # Methods that Scrapy calls
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         """Sends a request through the middlewares."""
@@ -118,7 +118,7 @@ class Downloader(ScrapysDownloader):
         try:
             names = self._hooks.scopes_now(request)
         except Exception:
-            # What is wrong with them fails the request when it is sent; here it would stop the crawl.
+            # Wrong ones fail the request when it is sent; here it would stop the crawl.
             names = None
         return urlparse_cached(request).hostname or "" if names is None else "+".join(names)
 
@@ -319,7 +319,7 @@ class Downloader(ScrapysDownloader):
             self._permits.engine.configure(self.clock.now(), slot.scopes[name], told)
             self._permits.drain()
 
-    # What the engine tells
+    # Notices of the engine
 
     def _notice(self, notice: Any) -> None:
         if notice.kind != "answer":

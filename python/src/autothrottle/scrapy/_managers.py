@@ -3,8 +3,8 @@ THROTTLING_SCOPE_MANAGER, at the end.
 
 The names are those of Scrapy's draft, so its examples run. A method may be plain or ``async``.
 
-Scrapy asks for the queue's key with each request that it schedules, and cannot wait for an answer. So a
-manager that says what the default says is not asked.
+Scrapy asks for the queue's key with each request that it schedules, and cannot wait for an answer. A manager
+with the default's answers is therefore not asked.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 
 class ScopeBackoff(TypedDict, total=False):
-    """What an answer means for one scope."""
+    """The meaning of an answer for one scope."""
 
     backoff: bool
     """Whether it backs off. Default: yes, unless this only speaks of quota; then as the status says."""
     delay: float
     """Seconds in which no request is sent. Default: what the headers ask for."""
     consumed_quota: float
-    """What the request really cost in this scope, in units."""
+    """The real cost of the request in this scope, in units."""
     remaining_quota: float
     """Units that are left of the server's quota."""
     reset: float
@@ -68,7 +68,8 @@ _asked_about: ContextVar[Request | None] = ContextVar("asked_about", default=Non
 
 
 class ThrottlingManagerProtocol(Protocol):
-    """What a THROTTLING_MANAGER may have. It needs ``get_scopes``; ``get_request_scopes`` is taken for it."""
+    """The methods of a THROTTLING_MANAGER. It needs ``get_scopes``; ``get_request_scopes`` is taken for
+    it."""
 
     async def get_scopes(self, request: Request) -> Scopes:
         """The scopes of a request that names none in ``meta["throttling_scopes"]``."""
@@ -116,7 +117,7 @@ class ThrottlingManager:
         return await self._all_of(request, downloader.is_bad_exception(exception) if downloader else True)
 
     def get_response_delay(self, response: Response) -> float | None:
-        """What ``Retry-After`` and fields like it ask for."""
+        """The wait that ``Retry-After`` and fields like it ask for."""
         delay = parse_hints(response.headers, status=response.status).delay
         return None if delay is None else delay / 1e9
 
@@ -252,7 +253,7 @@ class Hooks:
         return found
 
     async def ask(self, hook: Callable[..., Any], request: Request, *arguments: Any) -> Any:
-        """What a hook says about the answer to a request.
+        """The result of a hook about the answer to a request.
 
         :raises ManagerError: if it fails.
         """
@@ -268,7 +269,7 @@ class Hooks:
 
 
 def _scopes_in_meta(request: Request) -> dict[str, float | None] | None:
-    """What a request says of itself."""
+    """The options in a request's own meta."""
     if request.meta.get("dont_throttle"):
         return {}
     typed = request.meta.get("throttling_scopes")
@@ -276,7 +277,7 @@ def _scopes_in_meta(request: Request) -> dict[str, float | None] | None:
 
 
 def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, dict[str, Any]] | None:
-    """What a hook said, by scope, with the names of :class:`ScopeBackoff`; None if it has no opinion.
+    """The result of a hook, by scope, with the names of :class:`ScopeBackoff`; None if it has no opinion.
 
     :raises ManagerError: for what is no scope of the request, and for what is no number.
     """
@@ -329,7 +330,7 @@ class ScopeAnswer:
 
 
 class ThrottlingScopeManagerProtocol(Protocol):
-    """What a THROTTLING_SCOPE_MANAGER may have. ``delay`` and ``concurrency`` are read after each call."""
+    """The members of a THROTTLING_SCOPE_MANAGER. ``delay`` and ``concurrency`` are read after each call."""
 
     delay: float | None
     """Seconds between two sends. None: the scope's own."""
@@ -372,7 +373,7 @@ class ThrottlingScopeManager:
 
 
 class Strategies(Managers):
-    """The managers of scopes that have one. What they say of a pace goes to the engine in its own units."""
+    """The managers of scopes that have one. A pace that they ask for goes to the engine in its own units."""
 
     name = "THROTTLING_SCOPE_MANAGER"
 
@@ -391,7 +392,7 @@ class Strategies(Managers):
         return any(each is not None for each in self._classes.values())
 
     def begin(self, scope: str) -> Pace:
-        """What is to be configured when the scope is made."""
+        """The options of a scope when it is made."""
         known = self.said(scope)
         made = self._classes.get(scope) or self._classes.get(None)
         if known is None and made is not None:

@@ -67,25 +67,25 @@ _SCRAPYS: Final = {
     "twisted.internet.error.DNSLookupError": "CannotResolveHostError",
     "twisted.web.client.ResponseFailed": "DownloadFailedError",
 }
-"""What newer Scrapy raises in place of Twisted's exceptions."""
+"""Exceptions that newer Scrapy raises in place of Twisted's."""
 
 Exceptions = tuple[type[BaseException], ...]
 
 
 @dataclass
 class Options:
-    """What the settings say: for the engine, and for the downloader itself."""
+    """The meaning of the settings: for the engine, and for the downloader itself."""
 
     engine: dict[str, Any] = field(default_factory=dict)
     """The engine's options."""
     exceptions: dict[str | None, Exceptions] = field(default_factory=dict)
-    """What is a bad answer, by scope; for all others under None."""
+    """The rule for bad answers, by scope; for all others under None."""
     managers: dict[str | None, Any] = field(default_factory=dict)
     """Scope managers' classes, by scope; for all others under None."""
     manager: Any = None
     """THROTTLING_MANAGER, if it was typed."""
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What was typed for each scope, for its manager."""
+    """The typed settings of each scope, for its manager."""
     obeys_robots: bool = False
     robots_max_delay: float = 60.0
     redirect_max_delay: float = 300.0
@@ -338,7 +338,7 @@ class _Reader:
             made[key] = _convert(kind, value)
 
     def _like_the_draft(self, places: list[dict[str, Any]]) -> None:
-        """What the draft has and the engine has otherwise."""
+        """Defaults of the draft that differ from the engine's."""
         # A slot rests for a second also where the delay is shorter. Here a pace that was typed sets that
         # default aside, so it is said.
         slot = DEFAULTS["slotDelay"]
@@ -411,7 +411,7 @@ def engine_path(scope: str) -> str:
 
 
 def _convert(kind: str, value: Any) -> Any:
-    """A value of this kind. What is no number or has no sense is the engine's to refuse."""
+    """A value of this kind. The engine refuses a value that is no number or makes no sense."""
     if kind == "codes":
         return [plain(each) for each in read_list(value)]
     value = plain(value)
@@ -454,7 +454,7 @@ def _unknown(name: str, value: Any, known: Any, path: str) -> Problem:
 
 
 class WantError(Exception):
-    """What would have been right, of an item of a list where that is wrong."""
+    """The expected value, of an item of a list where that is wrong."""
 
     def __init__(self, want: str, index: int | None = None, item: Any = None) -> None:
         super().__init__(want)
@@ -480,7 +480,7 @@ def plain(value: Any) -> Any:
 
 
 def read_list(value: Any) -> list[Any]:
-    """What may be typed as a text with commas."""
+    """A list, which may be typed as a text with commas."""
     made = plain(value)
     if isinstance(made, (list, tuple, set, frozenset)):
         return list(made)

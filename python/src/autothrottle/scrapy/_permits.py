@@ -98,7 +98,7 @@ class PermitQueue:
         return settled
 
     def _pass_on(self) -> None:
-        """What the engine tells. What waits for a scope that is down is not taken."""
+        """Takes the engine's notices. Requests that wait for a scope that is down are not taken."""
         if not self.engine.has_notices:
             return
         for notice in self.engine.take_notices():
@@ -181,7 +181,7 @@ class PermitQueue:
 
 
 class Slot:
-    """What of Scrapy's download slots others look at: the scheduler's queue, extensions, spiders.
+    """The parts of Scrapy's download slots that others read: the scheduler's queue, extensions, spiders.
 
     Requests of the same scopes share one. Its ``delay`` and ``concurrency`` are the engine's, and setting
     them configures the scope, as programs written for Scrapy do. The engine's handles are given back with it.

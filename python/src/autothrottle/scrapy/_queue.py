@@ -133,7 +133,7 @@ class Ahead:
 
 
 class _Slots(DownloaderInterface):
-    """What Scrapy's queue asks of the downloader: how busy each slot is."""
+    """The downloader, as Scrapy's queue reads it: how busy each slot is."""
 
     def __init__(self, crawler: Crawler, room_of: Callable[[str], int | None]) -> None:
         super().__init__(crawler)
@@ -148,8 +148,8 @@ class _Slots(DownloaderInterface):
 class Closing:
     """Hears that the spider is about to close, and from whom each request came.
 
-    Scrapy first waits for all that its downloader has, which at one request in ten seconds is minutes. What
-    the scheduler gave goes back to it; what bypassed it (`engine.download_async`) must not go there.
+    Scrapy first waits for all that its downloader has, which at one request in ten seconds is minutes. A
+    request from the scheduler goes back to it; what bypassed it (`engine.download_async`) must not go there.
     """
 
     def __init__(self, crawler: Crawler, on_close: Callable[[], None]) -> None:

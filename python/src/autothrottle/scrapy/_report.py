@@ -97,7 +97,7 @@ class Reporter:
             request.meta[REDIRECT_DELAY] = delay / 1e9
 
     async def _asked(self, request: Request, response: Response, slot: Slot) -> dict[str, Any]:
-        """What the manager says of an answer."""
+        """The manager's result for an answer."""
         hooks = self._hooks
         backoffs: dict[str, dict[str, Any]] | None = None
         if hooks.response_backoff:
@@ -118,7 +118,7 @@ class Reporter:
 
 
 def _of_backoffs(slot: Slot, backoffs: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Whom an answer concerns; what it is for the others, the engine says."""
+    """The scopes that an answer concerns; what it is for the others, the engine says."""
     return {
         "scopes": [_outcome(slot, scope, means) for scope, means in backoffs.items()],
         "named_only": True,

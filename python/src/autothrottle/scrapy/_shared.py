@@ -132,7 +132,7 @@ def make_engine(options: Options, clock: Clock) -> Any:
     from ..redis import Shared
 
     try:
-        # What fails is asked anew by the group: a client that waits before it tries again is in its way.
+        # The group asks anew where a command fails: a client that waits before it tries again is in its way.
         client = redis.Redis.from_url(
             options.shared_url,
             socket_timeout=_TIMEOUT_S,
@@ -143,7 +143,7 @@ def make_engine(options: Options, clock: Clock) -> Any:
     except ValueError as error:
         want = f"a URL of Redis: redis://host:6379/0 ({error})"
         raise ConfigError([Problem("THROTTLING_SHARED_REDIS", want, "another text")]) from None
-    # What a process of another kind has to say as well.
+    # The options of a process of another kind go into the log as well.
     logger.debug("%s shares these options: %s", options.shared_name, json.dumps(options.engine))
     offline: Offline | None = options.shared_offline  # type: ignore[assignment]
     shared = Shared(client, options.shared_name, offline, members=options.shared_members, owns_client=True)

@@ -1,4 +1,4 @@
-"""What people see: stats under ``throttling/``, AUTOTHROTTLE_DEBUG's lines, warnings. Only few scopes have
+"""Output for people: stats under ``throttling/``, AUTOTHROTTLE_DEBUG's lines, warnings. Only few scopes have
 their pace in the stats.
 """
 
@@ -40,7 +40,7 @@ class Teller:
         self._crawler.stats.inc_value(f"throttling/{name}", by)
 
     def paces(self) -> None:
-        """What is in force when the crawl begins."""
+        """The settings in force when the crawl begins."""
         for is_slowed, line in paces(self._options):
             logger.log(
                 logging.WARNING if is_slowed else logging.INFO, line, extra={"spider": self._crawler.spider}
@@ -91,7 +91,7 @@ class Teller:
         )
 
     def robots(self, scope: str, seconds: float, outcome: str) -> None:
-        """What became of a robots.txt."""
+        """The end of a robots.txt."""
         if outcome == "applied":
             self.count("robotstxt/applied")
         elif outcome == "overruled":
