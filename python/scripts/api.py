@@ -111,7 +111,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
 HIDDEN = {
     # The way between a permit and its scheduler, across files of the package.
     "Permit": {"end", "tell", "give", "take", "begun", "end_block"},
-    # What Scrapy calls.
+    # Methods that Scrapy calls.
     "Downloader": {"fetch", "needs_backout", "get_slot_key", "close", "is_bad_status", "is_bad_exception"},
     # A protocol has the methods of the class that stands above it.
     "ThrottlingManagerProtocol": {
@@ -139,7 +139,7 @@ def parsed(name: str) -> ast.Module:
 
 
 def public_names() -> set[str]:
-    """What the public modules export."""
+    """The exports of the public modules."""
     found: set[str] = set()
     for name in PUBLIC:
         for node in parsed(f"{name}.py").body:
@@ -307,7 +307,7 @@ def errors() -> str:
 
 
 def data() -> str:
-    """What the engine gives: classes and their fields."""
+    """The engine's results: classes and their fields."""
     page = "\n## What the engine gives\n\n| class | what it is | fields |\n|---|---|---|\n"
     exported = [
         each for node in parsed("engine.py").body if isinstance(node, ast.ImportFrom) for each in node.names

@@ -1,4 +1,4 @@
-"""What a request costs in Python: ``python python/scripts/bench.py``. CPU time, without any network.
+"""The cost of a request in Python: ``python python/scripts/bench.py``. CPU time, without any network.
 
 A cycle is one request: in, out, and what became of it. Ten thousand tasks stand beside what does less:
 a task that only sleeps, asyncio's semaphore, and aiolimiter and pyrate-limiter where they are installed.
@@ -48,7 +48,7 @@ asyncio.run(main())
 
 
 class Response:
-    """What a client gives."""
+    """A client's response."""
 
     status_code = 200
     headers = FIELDS
@@ -194,7 +194,7 @@ def first_permit() -> float:
 
 
 def side_by_side() -> None:
-    """What a permit costs a task, beside what does less."""
+    """The cost of a permit for a task, beside other tools that do less."""
     wide = {"max_in_flight": TASKS * 2, "warn_threshold": TASKS * 2, "warnings": False}
 
     def throttled(hosts: int = 1, told: bool = False, **pace: object) -> Callable[[int], Awaitable[None]]:

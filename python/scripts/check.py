@@ -36,7 +36,7 @@ TOOLS = (
     *("opentelemetry-sdk", "pytest", "redis", "requests", "ruff", "scrapy", "twine", "types-requests"),
     "typing_extensions",
 )
-"""What the checks need; which versions, the files in ``requirements`` say (as constraints)."""
+"""The packages that the checks need; which versions, the files in ``requirements`` say (as constraints)."""
 TESTED = ("aiohttp", "httpx", "pytest", "redis", "requests", "scrapy", "typing_extensions")
 COMPILED = {"CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(HERE.parent / "target"))}
 LOCKED = "# The newest of everything that is allowed. Written by: python scripts/check.py --lock\n"

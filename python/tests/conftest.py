@@ -1,4 +1,4 @@
-"""What the tests share. Coroutines run on a loop of their own; time is a ``FakeClock``'s: none sleeps."""
+"""Fixtures of the tests. Coroutines run on a loop of their own; time is a ``FakeClock``'s: none sleeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of throttles share."""
+"""Helpers of the tests of throttles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def vectors(name: str) -> list[dict[str, Any]]:
 
 @dataclass
 class Response:
-    """What any client gives."""
+    """A response as any client has it."""
 
     status_code: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ async def sends(
 
 
 async def driven(clock: FakeClock, work: Any, seconds: float = 600) -> Any:
-    """What it gives within that many seconds of fake time."""
+    """The result within that many seconds of fake time."""
     task = asyncio.ensure_future(work)
     await clock.advance(seconds)
     assert task.done(), "it hangs"
@@ -77,7 +77,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 @dataclass
 class Fake:
-    """What it is to answer, and what it was asked."""
+    """The answer of a server, and the requests to it."""
 
     url: str
     answers: list[Answer] = field(default_factory=list)

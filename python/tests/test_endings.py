@@ -74,7 +74,7 @@ class Play:
         return httpx.Response(answer["status"], headers=answer.get("headers"), stream=Stream())
 
     def end(self, ended: httpx.Response | Exception) -> None:
-        # Who lets go of a response gives its slot back.
+        # A response that is let go of gives its slot back.
         self.ended = ended
         at = round(self.clock.seconds * 1000)
         if isinstance(ended, httpx.Response):

@@ -1,4 +1,4 @@
-"""What the transports of httpx do beyond what all clients do (test_sessions.py), over one that answers."""
+"""The transports of httpx, beyond the tests for all clients (test_sessions.py), over one that answers."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def thread_client(server: Server, **options: Any) -> tuple[ThreadThrottle, Any, 
 
 
 def gone(throttle: Any, kind: str) -> int:
-    """What is gone of a budget of 1,000."""
+    """The spent part of a budget of 1,000."""
     return spent(throttle, f"llm:api.anthropic.com/a/m-1#{kind}")
 
 

@@ -1,4 +1,4 @@
-"""What people type by mistake, and what they read then: no mistake passes in silence."""
+"""Mistakes in options and calls, and the messages about them: no mistake passes in silence."""
 
 from __future__ import annotations
 

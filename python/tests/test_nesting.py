@@ -234,7 +234,7 @@ PAGE = "https://a.example/"
 
 
 def answers_to(hook: str) -> httpx.MockTransport:
-    """What a hook is asked about."""
+    """The requests that a hook is asked about."""
 
     def answer(_: httpx.Request) -> httpx.Response:
         if hook == "get_error_backoff":

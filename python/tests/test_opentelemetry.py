@@ -1,4 +1,5 @@
-"""What OpenTelemetry gets: waits by reason and scope, requests by status, spans under the caller's."""
+"""The metrics and spans of OpenTelemetry: waits by reason and scope, requests by status, spans under the
+caller's."""
 
 from __future__ import annotations
 

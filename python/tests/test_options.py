@@ -176,7 +176,7 @@ def test_values_are_described_as_the_engine_does() -> None:
 
 
 def notes(caplog: pytest.LogCaptureFixture, **options: Any) -> list[str]:
-    """What is logged while a throttle is made."""
+    """The log lines while a throttle is made."""
     caplog.clear()
     Throttle(**options)
     return [record.getMessage() for record in caplog.records]

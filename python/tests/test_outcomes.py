@@ -1,4 +1,4 @@
-"""What a throttle hears of answers, what it tells, and who decides the pace in its place."""
+"""Answers and their effect on a throttle, its notices, and managers that decide the pace in its place."""
 
 from __future__ import annotations
 

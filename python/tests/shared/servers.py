@@ -122,7 +122,7 @@ class Sentinel:
 
 
 def ask(port: int, *words: str, check: bool = True) -> str:
-    """What a server answers to redis-cli."""
+    """A server's answer to redis-cli."""
     command = ["redis-cli", *([] if words[0] == "--cluster" else ["-p", str(port)]), *words]
     return subprocess.run(command, check=check, capture_output=True, text=True).stdout
 

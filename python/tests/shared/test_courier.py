@@ -1,4 +1,5 @@
-"""What carries commands and messages goes on after an answer that makes no sense, and ends when it is closed.
+"""The courier of commands and messages goes on after an answer that makes no sense, and ends when it is
+closed.
 
 The store is played: no server, no time.
 """
@@ -209,7 +210,7 @@ async def test_a_client_that_makes_an_error_of_a_cancellation_ends_all_the_same(
     await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
 
 
-# What the transport of Redis makes of a store whose connections break, and of one that never will.
+# The transport of Redis with a store whose connections break, and with one that never answers.
 
 
 class _Store:

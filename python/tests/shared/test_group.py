@@ -1,6 +1,7 @@
 """Groups of processes in virtual time, by this package's host: what it hands over, and what it gives back.
 
-What holds whatever happens is the machine's, and is played in Rust (``shared/tests``): loss, kills, clocks.
+Promises that hold under any fault are the machine's, and are played in Rust (``shared/tests``): loss, kills,
+clocks.
 """
 
 from __future__ import annotations
@@ -319,7 +320,7 @@ def test_a_cut_hold_and_a_stall_are_told_to_the_processes() -> None:
     assert ("stall", "gap") in {(each.kind, each.scope) for each in notices}
 
 
-# Who leaves later than it was granted, in a group: the next one waits its gap from there.
+# A request that leaves later than it was granted, in a group: the next one waits its gap from there.
 
 
 @pytest.mark.parametrize("is_writer", [False, True], ids=["a member", "the writer"])

@@ -1,5 +1,5 @@
 """Limits shared through a real Redis: real time, since a server, its lease and a killed process cannot be
-played. What is asserted are counts at the server, not times.
+played. The assertions are about counts at the server, not times.
 
 Needs redis-py and a ``redis-server`` (or ``valkey-server``), and for processes in Node what
 ``npm install --prefix tests/shared`` brings and ``dist``; without them it is skipped by name, under

@@ -1,6 +1,6 @@
 """Spiders that share a limit, through a real Redis: two processes that Scrapy runs, with each reactor.
 
-Real time, for Scrapy closes in it. What is asserted are counts at the server.
+Real time, for Scrapy closes in it. The assertions are about counts at the server.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Processes that share a limit, in virtual time: their clocks, the network between them, and the store that
-elects. What the machine does under faults is played in Rust (``shared/tests``): here is the host around it.
+elects. Faults are the machine's affair, and are played in Rust (``shared/tests``): here is the host around
+it.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class World:
 
     @property
     def writer(self) -> Process:
-        """Who has the lease."""
+        """The process that has the lease."""
         return next(process for process in self.processes if process.id == self.store.holder)
 
 

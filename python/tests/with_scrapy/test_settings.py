@@ -133,7 +133,7 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
 
 
 def defaults_of(settings: dict[str, Any]) -> dict[str, Any]:
-    """What they make of the defaults, but for the draft's backoff."""
+    """The result for the defaults, but for the draft's backoff."""
     defaults = {**read(settings).engine["defaults"]}
     assert {key: defaults.pop(key) for key in DRAFT} == DRAFT
     return defaults
@@ -376,7 +376,7 @@ LINES = Path(__file__).resolve().parents[3] / "tests" / "vectors" / "scrapy.json
 
 
 def checked(settings: dict[str, Any]) -> Options:
-    """What the settings say, if the engine takes it."""
+    """The meaning of the settings, if the engine takes it."""
     options = read(settings)
     try:
         Engine(options.engine).close()
@@ -409,7 +409,7 @@ def test_settings_are_those_of_typescript(vector: dict[str, Any]) -> None:
     assert options.robots_max_delay == driver.get("robotsMaxDelay", 60_000) / 1000
 
 
-# What a crawl says and takes when it begins: jitter in every form, and the pace of each scope.
+# The log lines and settings at the start of a crawl: jitter in every form, and the pace of each scope.
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -453,7 +453,7 @@ def test_a_command_line_starts_a_crawl(tmp_path: Path) -> None:
 
 
 def lines(settings: dict[str, Any], caplog: Any, **attributes: Any) -> list[tuple[str, str]]:
-    """What the downloader logs when it is made."""
+    """The log lines of a downloader that is made."""
     with caplog.at_level(logging.INFO, "autothrottle.scrapy"):
         Bench(settings, **attributes)
     return [

@@ -83,7 +83,7 @@ def bench_of(options: dict[str, Any], retry: dict[str, Any] | None) -> Bench:
 
 
 async def to_the_end(bench: Bench, request: Request) -> dict[str, Any]:
-    """What becomes of a request; what a middleware sends again is fetched, as Scrapy's engine does."""
+    """The end of a request; what a middleware sends again is fetched, as Scrapy's engine does."""
     start = bench.clock.at
     try:
         given = await bench.fetch(request)

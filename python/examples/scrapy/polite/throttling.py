@@ -109,12 +109,12 @@ class PatientApi(ScrapingApi):
 
 
 def estimate_request_cost(request: Request) -> float:
-    """What a request will probably cost: the API of this example takes five times as much for a browser."""
+    """The probable cost of a request: the API of this example takes five times as much for a browser."""
     return 5.0 if url_query_parameter(request.url, "render") else 1.0
 
 
 class CostCapped(ThrottlingManager):
-    """What is spent in a window is bounded, by the costs that the API tells."""
+    """The quota bounds the sum of the costs that the API reports, in each window."""
 
     @scope_cache
     async def get_scopes(self, request: Request) -> Scopes:
