@@ -12,7 +12,7 @@
 
 use std::{fmt::Write, net::Ipv6Addr};
 
-/// Whom a URL asks.
+/// The server of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// As it was typed, but for what is written by `%` and two digits.
@@ -65,7 +65,7 @@ pub fn scope_of(url: &str) -> Option<String> {
     Some(authority.scope(&name(&authority.host)?))
 }
 
-/// What a host is called, which has ASCII alone; `None` where no server has this name.
+/// The name of a host in ASCII; `None` where no server has this name.
 pub fn name(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[') {
         return ipv6(address.strip_suffix(']')?);
@@ -127,7 +127,7 @@ fn ipv4(name: &str) -> Option<String> {
     Some(bytes.map(|byte| byte.to_string()).join("."))
 }
 
-/// A part of an address: decimal, `0x…` or, after a zero, octal. What is too large stays too large.
+/// A part of an address: decimal, `0x…` or, after a zero, octal. A part that is too large stays too large.
 fn number(part: &str) -> Option<u64> {
     let (digits, base) = match part.as_bytes() {
         [b'0', b'x', ..] => (&part[2..], 16),

@@ -42,7 +42,7 @@ pub fn crawl_delay_ms(bytes: &[u8], user_agent: &str) -> Option<f64> {
     read(bytes, user_agent, slower)
 }
 
-/// What `add` makes of the lines of our groups, and if there are none, of those of `*`.
+/// The results of `add` for the lines of our groups, and if there are none, of those of `*`.
 fn read<T: Default>(bytes: &[u8], user_agent: &str, add: impl Fn(&mut T, Key, &[u8])) -> T {
     let bytes = bytes.get(..MOST_BYTES).unwrap_or(bytes);
     let ours = Products::of(user_agent.as_bytes());
@@ -70,7 +70,7 @@ fn read<T: Default>(bytes: &[u8], user_agent: &str, add: impl Fn(&mut T, Key, &[
     if own.is_named { own.says } else { any.says }
 }
 
-/// What all groups for one agent say.
+/// The lines of all groups for one agent.
 #[derive(Default)]
 struct Group<T> {
     is_named: bool,
@@ -122,7 +122,7 @@ fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// What a line is about.
+/// The key of a line.
 #[derive(Clone, Copy)]
 enum Key {
     UserAgent,

@@ -9,9 +9,9 @@
 
 use crate::scan::{Scan, cut, is};
 
-/// What stands before the name of a resource of Discord's that has buckets of its own.
+/// The parts before the name of a resource of Discord's that has buckets of its own.
 const MAJOR: [&str; 3] = ["channels", "guilds", "webhooks"];
-/// What is behind these parts of a path tells routes apart no more.
+/// Parts of a path beyond this many do not tell routes apart.
 const MOST_PARTS: usize = 8;
 /// A part of a path that is longer is a name.
 const MOST_BYTES: usize = 40;
@@ -47,7 +47,7 @@ fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/')
 }
 
-/// What is no ASCII is escaped in a URL, and a name then.
+/// A character beyond ASCII is escaped in a URL, and so in a name.
 #[inline(never)]
 fn add(text: &mut String, bytes: &[u8]) {
     for &byte in bytes {
@@ -89,7 +89,7 @@ pub fn pattern(route: &str) -> String {
     pattern
 }
 
-/// What a route has in common with its neighbours: `GET /repos/*`.
+/// The family of a route and its neighbours: `GET /repos/*`.
 pub fn family(route: &str) -> String {
     let mut family = String::new();
     for part in parts(route.as_bytes()) {

@@ -7,7 +7,7 @@
 /// More digits than that are hostile: no count, span or instant has them.
 const MOST_DIGITS: usize = 15;
 
-/// What is left to read.
+/// The bytes that are left to read.
 #[derive(Clone, Copy)]
 pub struct Scan<'a>(pub &'a [u8]);
 
@@ -54,7 +54,7 @@ impl<'a> Scan<'a> {
         taken
     }
 
-    /// What stands before the next `byte`, which is behind us then; or all the rest.
+    /// The bytes before the next `byte`, which is behind us then; or all the rest.
     pub fn until(&mut self, byte: u8) -> &'a [u8] {
         let (before, rest) = cut(self.0, byte);
         self.0 = rest.unwrap_or_default();
@@ -103,20 +103,20 @@ pub fn whole(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
 }
 
-/// What stands before the first `byte`, and what stands behind it.
+/// The bytes before the first `byte`, and those behind it.
 pub fn cut(text: &[u8], byte: u8) -> (&[u8], Option<&[u8]>) {
     let at = text.iter().position(|&other| other == byte).unwrap_or(text.len());
     let (before, rest) = text.split_at_checked(at).unwrap_or_default();
     (before, rest.get(1..))
 }
 
-/// What stands behind a prefix, in any case.
+/// The rest behind a prefix, in any case.
 pub fn strip<'a>(text: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
     let (start, rest) = text.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix.as_bytes()).then_some(rest)
 }
 
-/// What stands before a suffix, in any case.
+/// The rest before a suffix, in any case.
 pub fn strip_end<'a>(text: &'a [u8], suffix: &str) -> Option<&'a [u8]> {
     let (start, end) = text.split_at_checked(text.len().checked_sub(suffix.len())?)?;
     end.eq_ignore_ascii_case(suffix.as_bytes()).then_some(start)

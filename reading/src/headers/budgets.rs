@@ -25,9 +25,9 @@ const MOST: usize = 8;
 /// An answer taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// What is for all that the host serves.
+    /// Hints for all that the host serves.
     pub rest: Hints,
-    /// What is for single budgets, by name. Of a bucket it ends in `/`: Discord's are one for each top-level
+    /// Hints for single budgets, by name. Of a bucket it ends in `/`: Discord's are one for each top-level
     /// resource, and the reader knows no URL.
     pub budgets: Vec<(String, Hints)>,
     /// The answer says by itself that its budget is one of several.
@@ -109,7 +109,7 @@ impl Hints {
         Some(Parts { rest, budgets, is_one_of_several, is_refusal_of_one })
     }
 
-    /// What is for the budget in this place, or for none; with the wait, if that was asked of it. `places`:
+    /// The hints for the budget in this place, or for none; with the wait, if that was asked of it. `places`:
     /// of which budget each quota is.
     fn part(&self, places: &[Option<usize>], place: Option<usize>, is_asked: bool) -> Self {
         let (status, explicit) = self.said;

@@ -25,7 +25,7 @@ const SECOND_MS: u64 = 1000;
 const SHORT_MS: u64 = 2000;
 /// Below this a reset in whole seconds may be off by half.
 const ROUGH_MS: u64 = 10_000;
-/// What GitHub asks for where its answer does not say it (*Best practices for using the REST API*).
+/// GitHub's wait where its answer does not say one (*Best practices for using the REST API*).
 const SECONDARY_MS: u64 = 60_000;
 /// Resources of GitHub's that answer 403 only for its secondary limit.
 const OPEN_RESOURCES: [&str; 3] = ["search", "code_search", "graphql"];
@@ -84,7 +84,7 @@ impl Hints {
         for quota in &self.quotas {
             let Some(ms) = quota.reset_ms else { continue };
             let counts = quota.is_exhausted() || is_refused && quota.remaining.is_none();
-            // What is used up stands before what may be.
+            // A quota that is used up stands before one that may be.
             let is_later =
                 last.is_none_or(|(other, most)| ms > most && quota.is_exhausted() == other.is_exhausted());
             if counts && is_later {
@@ -138,7 +138,7 @@ impl Quota {
         self.reset_ms.map(|ms| ms.saturating_sub(self.over_ms))
     }
 
-    /// Whether it is used up until the reset. What completions free is not a matter of time.
+    /// Whether it is used up until the reset. Completions free slots, and no time is known for that.
     pub fn is_exhausted(&self) -> bool {
         self.remaining == Some(0) && self.unit.as_deref() != Some("concurrent-requests")
     }
@@ -148,7 +148,8 @@ impl Quota {
         self.unit.as_deref().is_none_or(|unit| unit == "requests")
     }
 
-    /// What is exhausted first, the last to reset foremost; then what is known, the next to reset foremost.
+    /// An exhausted quota comes first, the last to reset foremost; then what is known, the next to reset
+    /// foremost.
     fn rank(&self) -> (u8, u64) {
         match self.reset_ms {
             reset if self.is_exhausted() => (0, u64::MAX - reset.unwrap_or(0)),

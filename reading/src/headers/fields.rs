@@ -1,7 +1,7 @@
 //! The header fields that matter, repeated ones joined with commas as `Headers` does it.
 //!
-//! An answer may bring a field of a megabyte, or a hundred thousand of them. What is kept is bounded here, so
-//! that every reader behind may look at all of it.
+//! An answer may bring a field of a megabyte, or a hundred thousand of them. The kept part is bounded here,
+//! so that every reader behind may look at all of it.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use crate::scan::{Scan, cut, holds, is};
 pub(super) const MOST_QUOTAS: usize = 64;
 /// More fields than that are, too: each quota has up to four.
 const MOST_FIELDS: usize = 4 * MOST_QUOTAS;
-/// What would make them longer than this in all is not read: Node's own limit for all fields.
+/// Fields beyond this sum of bytes are not read: Node's own limit for all fields.
 const MOST_BYTES: usize = 16_384;
 /// Names are for people: a longer one is cut.
 const MOST_NAME: usize = 200;
 
-/// What stands in the names of fields that tell of a limit; all but the first two tell of a quota. TypeScript
-/// looks for the same words (`js/answers/headers.ts`), so that no other field is handed over.
+/// Parts of the names of fields that tell of a limit; all but the first two tell of a quota. TypeScript looks
+/// for the same words (`js/answers/headers.ts`), so that no other field is handed over.
 pub const SAYS_SOMETHING: [&str; 10] = [
     "retry-after", "should-retry", "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-",
     "remaining-t", "burst-throttle", "token-bucket",
@@ -106,7 +106,7 @@ fn is_of_quota(name: &[u8]) -> bool {
     SAYS_SOMETHING[2..].iter().any(|word| holds(name, word))
 }
 
-/// A name for people. What is no ASCII is shown as it is.
+/// A name for people. Characters beyond ASCII are shown as they are.
 pub(super) fn name(bytes: &[u8]) -> String {
     let shown = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { char::REPLACEMENT_CHARACTER };
     bytes.iter().take(MOST_NAME).map(shown).collect()

@@ -1,4 +1,4 @@
-//! What a server says about its limits: header fields → [`Hints`]. Pure; integers only.
+//! The limits that a server states: header fields → [`Hints`]. Pure; integers only.
 //!
 //! | file | fields | source |
 //! |---|---|---|
@@ -46,7 +46,7 @@ const THIS_CENTURY_MS: i64 = 1_795_203_840_000;
 /// No cache keeps an answer for longer: 31 years.
 const MOST_AGE: u64 = 1_000_000_000;
 
-/// What one response says. Spans are milliseconds.
+/// The limits in one response. Spans are milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
     /// How long not to send, exactly as the server says it; `None` if it does not say.
@@ -57,7 +57,7 @@ pub struct Hints {
     pub is_whole: bool,
     /// Whether a 403 refuses the pace: it names a wait, or the quota is used up.
     pub is_limit: bool,
-    /// What the delay is for, if not for the whole scope.
+    /// By how much a hold is longer than the delay.
     pub applies_to: Option<AppliesTo>,
     /// Whether the same request is refused again: `x-should-retry: false`.
     pub is_final: bool,
@@ -80,13 +80,13 @@ pub struct Hints {
     pub resource: Option<String>,
     /// The status, and the wait that was asked for by itself: what is decided anew for each budget.
     said: (u16, Option<(Wait, &'static str)>),
-    /// What a hold is longer than the delay.
+    /// By how much it is shorter.
     margin_ms: u64,
-    /// What it is shorter.
+    /// The excess of the delay over a hold.
     over_ms: u64,
 }
 
-/// What a delay is for.
+/// The target of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppliesTo {
     /// The next hop of a redirect.
@@ -110,7 +110,7 @@ pub struct Quota {
     pub reset_ms: Option<u64>,
     /// The length of the window.
     pub window_ms: Option<u64>,
-    /// What is counted, if not requests.
+    /// The unit that is counted, if not requests.
     pub unit: Option<String>,
     /// The partition of the quota that we are in.
     pub partition_key: Option<String>,
@@ -121,7 +121,7 @@ pub struct Quota {
     family: &'static str,
 }
 
-/// What the reader has to be told besides the header fields.
+/// The reader's needs besides the header fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context {
     /// The status of the response.
@@ -131,7 +131,7 @@ pub struct Context {
     pub wall_ms: Option<i64>,
     /// Resets that are plain numbers mean milliseconds (`hints: { host: { resetUnit: 'ms' } }`).
     pub reset_is_millis: bool,
-    /// So does `Retry-After` (`retryAfterUnit: 'ms'`).
+    /// `Retry-After` means milliseconds, too (`retryAfterUnit: 'ms'`).
     pub retry_after_is_millis: bool,
 }
 

@@ -12,8 +12,8 @@
 //! | Shopify | `X-Shopify-Shop-Api-Call-Limit: 32/40` | shopify.dev, *REST Admin API rate limits* |
 //! | Zendesk | `Zendesk-RateLimit-Tickets-Index: total=…; remaining=…; resets=…` | developer.zendesk.com, *Rate limits* |
 //!
-//! A window that moves gives a unit back when its oldest request leaves it, a wait that no field says. So
-//! what is used up without a reset holds no request. A refusal, and its `Retry-After`, do.
+//! A window that moves gives a unit back when its oldest request leaves it, a wait that no field says. A
+//! quota that is used up without a reset therefore holds no request. A refusal, and its `Retry-After`, do.
 
 use super::{
     Quota,
@@ -25,7 +25,7 @@ use crate::scan::{Scan, cut, is, strip, strip_end};
 /// The family of no one vendor.
 pub(super) const X: &str = "x-ratelimit";
 
-/// What a field says of its quota.
+/// The part of a quota that a field states.
 #[derive(Clone, Copy)]
 pub(super) enum Part {
     Limit,
@@ -38,9 +38,9 @@ pub(super) enum Part {
     Window,
     /// The window, as a span: `1s`.
     Interval,
-    /// What comes back each second.
+    /// The amount that comes back each second.
     Rate,
-    /// What one request costs.
+    /// The cost of one request.
     Price,
 }
 

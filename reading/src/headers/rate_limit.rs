@@ -81,7 +81,7 @@ fn of_dictionary(text: &[u8], policies: &[Item]) -> Option<Quota> {
     (quota.remaining.is_some() || quota.reset_ms.is_some()).then_some(quota)
 }
 
-/// What is left; below zero is used up.
+/// The amount that is left; below zero is used up.
 fn left(value: Bare) -> Option<u64> {
     value.whole().map(|number| u64::try_from(number).unwrap_or(0))
 }

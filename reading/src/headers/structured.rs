@@ -6,7 +6,7 @@
 
 use crate::scan::{Scan, is_digit, whole};
 
-/// A bare item. What no rate limit needs to read is [`Bare::Other`].
+/// A bare item. An item that no rate limit needs is [`Bare::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bare<'a> {
     /// A string (with its escapes), or leniently a token.
@@ -24,11 +24,11 @@ pub(super) enum Param {
     Q,
     /// Its window in seconds.
     W,
-    /// What is left.
+    /// The amount that is left.
     R,
     /// Seconds until more is there.
     T,
-    /// What is counted.
+    /// The unit that is counted.
     Qu,
     /// The partition.
     Pk,

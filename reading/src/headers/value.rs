@@ -148,8 +148,8 @@ fn duration(text: &[u8]) -> Option<Wait> {
     Some(Wait { ms: nanos.div_ceil(1_000_000), is_whole, over_ms: 0 }).filter(|_| !text.is_empty())
 }
 
-/// Go writes `µs`; `fetch` reads header bytes as Latin-1, and then it is `Âµs`. So whatever is not ASCII is a
-/// µ.
+/// Go writes `µs`; `fetch` reads header bytes as Latin-1, and then it is `Âµs`. Any bytes beyond ASCII are
+/// therefore a µ.
 fn nanos_of(unit: &[u8]) -> Option<u64> {
     Some(match unit {
         b"h" => 3_600_000_000_000,

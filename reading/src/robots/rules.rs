@@ -90,7 +90,8 @@ fn encode(mut text: &[u8], is_pattern: bool, into: &mut Vec<u8>) {
     }
 }
 
-/// What stands in a URL as it is. Apostrophes and brackets do in some places, so they never do here.
+/// Whether a byte stands in a URL as it is. Apostrophes and brackets do in some places, so they never do
+/// here.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~/?#@:!&()+,;=".contains(&byte)
 }
@@ -125,7 +126,7 @@ fn matches(pattern: &[u8], path: &[u8]) -> bool {
     true
 }
 
-/// What stands behind the first `part` of a text, in time that grows as the two do (Knuth, Morris, Pratt).
+/// The text behind the first `part` of another, in time that grows as the two do (Knuth, Morris, Pratt).
 fn behind<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
     if part.len() > text.len() {
         return None;
