@@ -1,4 +1,4 @@
-//! What goes in and what comes out, as types.
+//! The types of the machine's input and output.
 
 use core::{fmt, str::FromStr};
 
@@ -22,8 +22,8 @@ pub type Ticket = u64;
 pub struct Settings {
     /// For how long a lease lasts: who is silent for longer has lost it.
     pub lease: Span,
-    /// What to do when no deciding process can be heard. `None`: [`Offline::Divide`] for requests whose
-    /// scopes have no quota, [`Offline::Wait`] for the others.
+    /// The rule while no deciding process can be heard. `None`: [`Offline::Divide`] for requests whose scopes
+    /// have no quota, [`Offline::Wait`] for the others.
     pub offline: Option<Offline>,
     /// How many processes there are, for one that starts alone and never heard of the others.
     pub members: Option<u32>,
@@ -34,16 +34,16 @@ pub struct Settings {
     /// The least time between two snapshots, but where a strict quota waits for one: for a store that is paid
     /// by the write. At zero there are three a lease, and more when something is learned.
     pub keep_every: Span,
-    /// What was learned before this process began (`Shared::snapshot` of another time), and the wall time
-    /// now. Only the very first leader of a group goes on from it.
+    /// The state that was learned before this process began (`Shared::snapshot` of another time), and the
+    /// wall time now. Only the very first leader of a group goes on from it.
     pub snapshot: Option<(Value, f64)>,
 }
 
-/// What a process does while it hears no deciding process.
+/// The rule for a process while it hears no deciding process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offline {
-    /// Goes on alone with one part of every limit, by the number of processes that there were. What has a
-    /// strict quota waits, and so does a process that never heard of the others.
+    /// Goes on alone with one part of every limit, by the number of processes that there were. A request with
+    /// a strict quota waits, and so does a process that never heard of the others.
     Divide,
     /// Waits.
     Wait,
@@ -78,7 +78,7 @@ pub struct Settlement {
 pub enum Order {
     /// Changes settings of one scope.
     Configure(String, Value),
-    /// What the robots.txt of a scope asks for; `None` is no delay. Given by
+    /// The robots.txt of a scope asks for a delay; `None` is no delay. Given by
     /// [`Shared::crawl_delay`](crate::Shared::crawl_delay), which says whether it counts.
     Crawl(String, Option<Span>),
     /// Sends no request of this scope for this long.
@@ -89,20 +89,20 @@ pub enum Order {
     Resume(Option<String>),
     /// Forgets what this scope learned and lifts its hold.
     Reset(String),
-    /// What left so long ago turned out to cost something else in this scope.
+    /// A request that left that long ago turned out to have another cost in this scope.
     Adjust {
         /// The scope.
         name: String,
         /// How long ago it left.
         ago: Span,
-        /// What has been taken for it so far.
+        /// The amount that has been taken for it so far.
         charged: f64,
-        /// What it cost.
+        /// The real cost.
         cost: f64,
     },
 }
 
-/// What happens outside.
+/// An event outside.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
     /// It is time ([`Shared::wake_at`](crate::Shared::wake_at)). Too early does no harm.
@@ -118,7 +118,7 @@ pub enum Input<'a> {
         op: Op,
         /// Above that of every leader before.
         epoch: Epoch,
-        /// What was stored last, if anything was, and how long ago.
+        /// The state that was stored last, if any was, and how long ago.
         stored: Option<(&'a [u8], Span)>,
         /// No process led before: there is none to wait for.
         first: bool,
@@ -145,12 +145,12 @@ pub enum Input<'a> {
         /// Why.
         cause: Cause<'a>,
     },
-    /// What was said under this epoch did not leave: the lease is another's.
+    /// Frames under this epoch did not leave: the lease is another's.
     Fenced {
         /// The epoch.
         epoch: Epoch,
     },
-    /// What was said to this member under this epoch was lost: no process listens there.
+    /// A frame to this member under this epoch was lost: no process listens there.
     Unheard {
         /// The member.
         to: MemberId,
@@ -178,7 +178,7 @@ pub enum Cause<'a> {
     Denied(&'a str),
 }
 
-/// What is to be done.
+/// An effect for the host to perform.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Try to become the leader, with an epoch above `above`. Answers: `Elected`, `Refused`, `Failed`.
@@ -193,18 +193,18 @@ pub enum Effect {
     Renew {
         /// Of the answer.
         op: Op,
-        /// Whose lease.
+        /// The epoch of the lease.
         epoch: Epoch,
-        /// What the next leader is to be given.
+        /// The state for the next leader.
         store: Option<Vec<u8>>,
     },
     /// Give the lease back, and store `store`. Any answer ends the question.
     Release {
         /// Of the answer.
         op: Op,
-        /// Whose lease.
+        /// The epoch of the lease.
         epoch: Epoch,
-        /// What the next leader is to be given.
+        /// The state for the next leader.
         store: Option<Vec<u8>>,
     },
     /// Say this to the leader, whichever process it is, this one too.
@@ -215,14 +215,14 @@ pub enum Effect {
         epoch: Epoch,
         /// The process.
         to: MemberId,
-        /// What.
+        /// The frame.
         bytes: Vec<u8>,
     },
     /// Say this to every process, this one too, if the lease of `epoch` is still ours.
     ToAll {
         /// Of the lease.
         epoch: Epoch,
-        /// What.
+        /// The frame.
         bytes: Vec<u8>,
     },
     /// Make a connection anew: it is open and carries no frame.
@@ -237,7 +237,7 @@ pub enum Effect {
         /// Why.
         why: Refusal,
     },
-    /// What the engine noticed, as a host takes it from `Boundary::take_notices`; `holdUntil` is by this
+    /// A notice of the engine, as a host takes it from `Boundary::take_notices`; `holdUntil` is by this
     /// process's clock.
     Notice(Value),
     /// Something that people should know: once for each time that it begins.
@@ -286,7 +286,7 @@ pub enum Warning {
         /// Its version.
         theirs: u8,
     },
-    /// What a leader stored or said cannot be read: the group goes on without it, and what has a strict quota
+    /// A leader's state or frame cannot be read: the group goes on without it, and what has a strict quota
     /// waits for a window.
     StateLost,
     /// Another process has other options: where they differ, what counts, and what this process was given.
@@ -298,7 +298,7 @@ pub enum Warning {
     },
     /// The way to those that share the limit is broken.
     Offline {
-        /// What this process does now.
+        /// The rule that this process follows now.
         does: Offline,
         /// Of how many processes it is one, if it knows.
         members: Option<u32>,
@@ -325,7 +325,7 @@ pub enum Warning {
     },
 }
 
-/// What a process is in its group.
+/// The role of a process in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// No request asked yet.
@@ -343,9 +343,9 @@ pub enum Role {
 /// The group as one process knows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
-    /// What this process is.
+    /// The role of this process.
     pub role: Role,
-    /// Who decides, as far as it is known.
+    /// The process that decides, as far as it is known.
     pub leader: Option<MemberId>,
     /// Of the leader.
     pub epoch: Epoch,

@@ -1,4 +1,4 @@
-//! What the next leader needs and what people see: all of it now and then, and in each beat what changed.
+//! The state for the next leader, and for people: all of it now and then, and in each beat what changed.
 //!
 //! A scope has changed when one of its requests left or came back, or an order named it. It is noted by its handle: what
 //! is long forgotten has no state to tell.
@@ -41,7 +41,7 @@ impl Leader {
         self.changes.gone.add(id, ());
     }
 
-    /// What the next leader needs, all of it.
+    /// The whole state for the next leader.
     pub fn whole(&mut self, now: Instant, number: u32) -> Vec<u8> {
         let engine_now = self.now(now);
         let Changes { unseen, seen_to, .. } = core::mem::take(&mut self.changes);
@@ -52,7 +52,7 @@ impl Leader {
         stored::whole(&self.memory(now, number, snapshot, settings, former))
     }
 
-    /// What changed since the piece before.
+    /// The changes since the piece before.
     pub fn change(&mut self, now: Instant, number: u32) -> Vec<u8> {
         let engine_now = self.now(now);
         let after = number - 1;

@@ -1,9 +1,9 @@
 //! Two clocks: that of another process, measured by the frames that come and go, and the engine's.
 //!
 //! Each frame has its sender's stamp. It also has the newest stamp that the sender heard of the other side,
-//! with the time that it kept it. So both ends know how long the way there and back took, and how far the
-//! other clock is ahead, without any third clock. A way may be slow in one direction: what cannot be known
-//! counts as late.
+//! with the time that it kept it. Both ends therefore know how long the way there and back took, and how far
+//! the other clock is ahead, without any third clock. A way may be slow in one direction: what cannot be
+//! known counts as late.
 
 use std::collections::VecDeque;
 
@@ -43,14 +43,14 @@ impl PeerClock {
         push_bounded(&mut self.behind, behind);
     }
 
-    /// What a frame to the other process says of the last one from it.
+    /// A frame's echo to the other process of the last one from it.
     pub fn echo(&self, now: Instant) -> Option<(u64, u64)> {
         self.heard.map(|(stamp, at)| (stamp, now.since(at).micros()))
     }
 
-    /// An instant of the other clock by ours: as if the quickest frame had taken half of there and back. What
-    /// must not be early (`exact`) is late by [`PeerClock::doubt`] at most, as if it had taken no time.
-    /// `None` before there and back was measured.
+    /// An instant of the other clock by ours: as if the quickest frame had taken half of there and back. An
+    /// instant that must not be early (`exact`) is late by [`PeerClock::doubt`] at most, as if it had taken
+    /// no time. `None` before there and back was measured.
     pub fn ours(&self, stamp: u64, exact: bool) -> Option<Instant> {
         let half = self.doubt()?.micros() as i64 / 2;
         let behind = self.behind.iter().min()? - if exact { 0 } else { half };
@@ -71,7 +71,7 @@ impl PeerClock {
         self.spans.front().map(|_| if self.spans.len() < 10 { slowest } else { next })
     }
 
-    /// What was measured while the way was broken, or while this process stood still, is void.
+    /// A measurement while the way was broken, or while this process stood still, is void.
     pub fn forget(&mut self) {
         self.spans.clear();
         self.behind.clear();

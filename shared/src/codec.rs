@@ -15,7 +15,7 @@ const DEEPEST_VALUE: u8 = DEEPEST + 4;
 /// Where frames are written: a `Vec` takes everything, so no result is looked at.
 pub type Writer = Encoder<Vec<u8>>;
 
-/// What frames are made of.
+/// A part of a frame.
 pub trait Wire: Sized {
     /// Written down.
     fn write(&self, to: &mut Writer);
@@ -235,7 +235,7 @@ pub fn write_to<T: Wire>(bytes: Vec<u8>, what: &T) -> Vec<u8> {
     writer.into_writer()
 }
 
-/// What all of these bytes are.
+/// The value that all of these bytes are.
 pub fn read_all<T: Wire>(bytes: &[u8]) -> Option<T> {
     let mut decoder = Decoder::new(bytes);
     let what = T::read(&mut decoder)?;

@@ -29,14 +29,14 @@ pub struct Collecting {
     pub ask_at: Instant,
     pub stories: VecMap<MemberId, Story>,
     pub batches: Vec<(MemberId, u32, u32, Vec<Act>)>,
-    /// Whose story it waits for, if that is known.
+    /// The members whose reports it waits for, if that is known.
     pub missing: Option<VecMap<MemberId>>,
     /// Snapshots that it may go on from; and the newest of the beginning, which took a while to read.
     known: Vec<Kept>,
     read: Option<((Epoch, u32), Memory)>,
     /// It asked for a newer one.
     wants: Option<(Epoch, u32)>,
-    /// Who led before: it was silent for a lease, so it is waited for only as long as an unknown process.
+    /// The leader before: it was silent for a lease, so it is waited for only as long as an unknown process.
     former: Option<MemberId>,
     started: Instant,
     lease: Span,

@@ -15,8 +15,8 @@
 //! | `Tell` | leader → all | what the engine noticed |
 //!
 //! A member's *session* begins with an `Open`, and its batches and replies are counted from there: whatever
-//! is lost, doubled or late is noticed as a gap, and the next `Open` says everything again. What must outlive
-//! a request (how it ended, an order) is a *fact* of the member's *log*, whose numbers never start again.
+//! is lost, doubled or late is noticed as a gap, and the next `Open` says everything again. A fact that must
+//! outlive a request (how it ended, an order) is in the member's *log*, whose numbers never start again.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::{
 /// Of the protocol. A frame of another version is dropped.
 pub const VERSION: u8 = 8;
 
-/// The most bytes of a frame whose parts are put together. What a transport carries is shorter:
+/// The most bytes of a frame whose parts are put together. A frame on a transport is shorter:
 /// [`MOST_PART`](crate::MOST_PART) and a head.
 pub const MOST_BYTES: usize = 32 << 20;
 
@@ -47,7 +47,7 @@ const MOST_FIELDS: usize = 32 << 10;
 /// No cost is higher.
 const MOST_COST: f64 = 1e12;
 
-/// What one process says.
+/// A frame of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     pub from: MemberId,
@@ -127,13 +127,13 @@ pub struct Ask {
     /// How often it was sent before.
     pub attempt: u32,
     pub what: Arc<Request>,
-    /// What is left of its own delay.
+    /// The rest of its own delay.
     pub delay: Span,
     /// For how long it has waited.
     pub waited: Span,
 }
 
-/// What of a request never changes.
+/// The part of a request that never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     pub names: Vec<String>,
@@ -143,7 +143,7 @@ pub struct Request {
     pub route: Option<String>,
 }
 
-/// What the engine hears of an answer: see [`crate::told`].
+/// The outcome of an answer, as the engine reads it: see [`crate::told`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     pub numbers: Vec<Number>,
@@ -169,7 +169,7 @@ pub struct Flight {
     pub alone: bool,
 }
 
-/// What must outlive a request.
+/// A fact that must outlive a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     /// It ended.
@@ -185,7 +185,7 @@ impl Fact {
     }
 }
 
-/// What a member did in one turn.
+/// An act of a member in one turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     Ask(Ask),
@@ -227,7 +227,7 @@ pub struct Beat {
     pub members: u32,
     /// How many of them have these options.
     pub agree: u32,
-    /// What the next leader needs: all of it, or what changed. See `stored`.
+    /// The state for the next leader: all of it, or what changed. See `stored`.
     pub memory: Option<Vec<u8>>,
     /// Statistics, all or some, with the engine's instant: `[now in milliseconds, stats]`.
     pub seen: Option<Vec<u8>>,
@@ -245,12 +245,12 @@ pub struct Addressed {
     pub reply: Reply,
 }
 
-/// Who may leave.
+/// A permission to leave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grant {
     pub id: u64,
     pub attempt: u32,
-    /// So much later than the reply says.
+    /// The time after the reply's instant.
     pub later: Span,
 }
 
@@ -271,7 +271,7 @@ pub struct Reply {
     pub at: u64,
     /// For so long after that they may be used.
     pub valid: Span,
-    /// What follows requests that were granted ahead may be said so much later.
+    /// The most time until the ends of requests that were granted ahead are reported.
     pub soon: Span,
     /// See [`reply`].
     pub flags: u32,
@@ -284,7 +284,7 @@ impl Reply {
     }
 }
 
-/// What holds of a reply.
+/// The flags of a reply.
 pub mod reply {
     /// A request waits for the time after its grants: so it is to be said if they leave late.
     pub const AWAITED: u32 = 1;
@@ -306,7 +306,7 @@ pub mod reply {
     pub const LOST: u32 = 128;
 }
 
-/// What the next leader needs.
+/// The state for the next leader.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
     /// The newer one of two is that of the later leader, and of one leader that with the higher number.
@@ -314,13 +314,13 @@ pub struct Memory {
     pub number: u32,
     /// The engine's snapshot.
     pub snapshot: Plain,
-    /// What was set while it ran.
+    /// The settings that were changed while it ran.
     pub settings: Vec<(String, Plain)>,
     pub paused: bool,
     /// The options that count.
     pub options: Vec<u8>,
     pub members: Vec<Known>,
-    /// What may be spent of strict quotas without another snapshot, by scope.
+    /// The amounts of strict quotas that may be spent without another snapshot, by scope.
     pub aside: Vec<(String, Number)>,
     /// For how many microseconds it was unknown what left of strict quotas before.
     pub unknown: Option<u64>,
@@ -328,7 +328,7 @@ pub struct Memory {
     pub ahead: u64,
 }
 
-/// What a snapshot knows of a member.
+/// The part of a snapshot about one member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     pub id: MemberId,
@@ -336,13 +336,13 @@ pub struct Known {
     pub counted: GrantId,
     /// Facts up to here came in.
     pub applied: u64,
-    /// What it had in flight: how many with the same scopes.
+    /// The requests in flight: how many with the same scopes.
     pub flying: Vec<(u32, Vec<String>)>,
     /// It is there, as far as is known.
     pub alive: bool,
 }
 
-/// What became of bytes.
+/// The result of reading bytes.
 #[derive(Debug, PartialEq)]
 pub enum Read {
     Frame(Frame),

@@ -1,4 +1,4 @@
-//! Who may leave now, and what the engine noticed.
+//! Grants requests that may leave now, and passes the engine's notices on.
 
 use autothrottle::{
     Instant, Span, Value,
@@ -16,7 +16,7 @@ use crate::{
 
 /// Scopes whose turn is remembered, at most.
 const MOST_PHASES: usize = 10_000;
-/// What a rate keeps is granted for so long ahead.
+/// A request that only a rate keeps is granted that far ahead.
 const AHEAD: Span = Span::from_micros(250_000);
 /// There is more when what was granted lasts no longer than this.
 const LEAST: Span = Span::from_micros(40_000);
@@ -95,8 +95,9 @@ impl Leader {
         self.take_and_grant(from, id, at, false);
     }
 
-    /// What waited for a snapshot that is stored may leave, and counts from the instant that its reply names:
-    /// a message of the same turn may move the lead. It is of what that snapshot set aside, as any other.
+    /// Requests that waited for a snapshot that is stored may leave, and count from the instant that their
+    /// reply names: a message of the same turn may move the lead. It is of what that snapshot set aside, as
+    /// any other.
     fn release(&mut self, at: Instant) {
         while let Some((from, id, attempt)) = self.reserved.free() {
             let Some(held) = self.held(from, id, attempt) else { continue };

@@ -29,7 +29,7 @@ use crate::{
 pub(crate) const LONG: usize = 32_768;
 /// A process that hears no leader for so long is offline.
 pub(crate) const PATIENCE: Span = Span::from_micros(5_000_000);
-/// So soon what is new is said.
+/// News is sent within this time.
 pub(crate) const SOON: Span = Span::from_micros(20_000);
 
 pub(crate) fn part(span: Span, of: u64) -> Span {
@@ -396,7 +396,7 @@ impl Shared {
         self.state = State::Leading(lease, Box::new(leader));
         self.is_dirty = true;
         if is_new {
-            // What the options say without effect: once a group.
+            // Options without effect: once a group.
             let notices = self.judge.take_notices();
             self.told(self.now.millis(), notices, None, f64::NAN);
         }
@@ -440,7 +440,8 @@ impl Shared {
         if let Some(lease) = self.lease() {
             lease.until = lease.until.max(renewal.asked + span);
         }
-        // What is not stored the others may not have heard. A part of what is left is by what all know.
+        // The others may not have heard of a snapshot that is not stored. A part of what is left is by what
+        // all know.
         let Some((bytes, number, applied)) = renewal.snapshot else { return };
         let State::Leading(lease, leader) = &mut self.state else { return };
         match stored::number(&bytes) {
@@ -474,7 +475,7 @@ impl Shared {
             self.way.reconnected_at = Some(now);
             self.out.push_back(Effect::Reconnect { speaks: true });
         }
-        // What was measured meanwhile is of a broken way.
+        // A measurement of the meantime is of a broken way.
         self.member.clock.forget();
         self.way.cause = match cause {
             Cause::Timeout => "no answer came in time".into(),

@@ -1,4 +1,5 @@
-//! What a member hears of its leader: who may leave, what it has stored, and whether something was lost.
+//! A member's record of its leader's frames: who may leave, what it has stored, and whether something was
+//! lost.
 
 use autothrottle::{Instant, Span};
 

@@ -1,5 +1,5 @@
-//! Frames that come in: from the leader, from members, from this process itself. What no process of this
-//! version says is dropped and counted.
+//! Frames that come in: from the leader, from members, from this process itself. A frame that no process of
+//! this version sends is dropped and counted.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Who leads hears members.
+    /// A leader hears members.
     pub(crate) fn hear_member(&mut self, from: MemberId, head: &Head, said: Said) {
         let now = self.now;
         let Some(lease) = self.lease() else { return };
@@ -237,8 +237,8 @@ impl Shared {
         self.moved();
     }
 
-    /// A piece of a leader's snapshot, of a beat or stored. What changed since one that is not here is not
-    /// taken in: the next whole is.
+    /// A piece of a leader's snapshot, of a beat or stored. A change since one that is not here is not taken
+    /// in: the next whole is.
     pub(crate) fn remember(&mut self, bytes: Vec<u8>) {
         let (now, known) = (self.now, &mut self.member.memory);
         match (stored::number(&bytes), known) {

@@ -47,7 +47,7 @@ pub struct Story {
     pub at: Instant,
 }
 
-/// What a leader goes on from.
+/// The state that a leader starts with.
 #[derive(Debug, Default)]
 pub struct Beginning {
     pub memory: Option<Memory>,
@@ -58,7 +58,7 @@ pub struct Beginning {
     pub share: Option<(u32, u32)>,
     /// Where no process decided before: what was learned at another time, and the wall time now.
     pub learned: Option<(Value, f64)>,
-    /// What the leader before knew cannot be read.
+    /// Whether the state of the leader before cannot be read.
     pub unknown: bool,
 }
 
@@ -86,14 +86,14 @@ pub struct Leader {
     pub has_news: bool,
     /// A member is not served: there are as many as there may be.
     pub is_crowded: bool,
-    /// What is said to all.
+    /// The frames for all members.
     pub tells: Vec<Said>,
     /// By its place among all, where this process has only a part of every limit.
     pub share: Option<(u32, u32)>,
-    /// What has a quota waits for the way.
+    /// Whether requests with a quota are passed over, as they wait for the way.
     pub skips_quotas: bool,
     pub by_ticket: BTreeMap<u64, (MemberId, u64)>,
-    /// What left in a slot that was used again, since the last replies.
+    /// Requests that left in a slot that was used again, since the last replies.
     pub again: Vec<(MemberId, u64)>,
     pub ahead: VecMap<(MemberId, u32, u32), Vec<Act>>,
     pub level: u32,
@@ -108,7 +108,7 @@ pub struct Leader {
     pub is_refilled: bool,
     /// The leader whose snapshot it goes on from.
     pub before: Epoch,
-    /// What that one granted since then, as far as it is known, by scope: units.
+    /// The units that the leader before granted since then, as far as it is known, by scope.
     pub adopted: VecMap<String, f64>,
     /// Scopes whose servers name several budgets.
     pub split: Split,
@@ -156,7 +156,7 @@ impl Leader {
             }
         }
         engine.watch(1);
-        // What the options say without effect, each process has found by itself.
+        // Each process has found the options without effect by itself.
         let notices = engine.take_notices();
         let mut leader = Self {
             id,
@@ -440,7 +440,7 @@ impl Leader {
         }
     }
 
-    /// It is over. What was granted has left and costs, unless its process says that it was not used.
+    /// It is over. A granted request has left and costs, unless its process says that it was not used.
     pub fn end(&mut self, now: Instant, from: MemberId, id: u64, is_unused: bool) {
         let engine_now = self.now(now);
         let Some(peer) = self.peers.get_mut(&from) else { return };
@@ -481,7 +481,7 @@ impl Leader {
         self.watches();
     }
 
-    /// It is silent: it gets no grant until it says everything again. What it has in flight stays, but where
+    /// It is silent: it gets no grant until it says everything again. Its requests in flight stay, but where
     /// it is known that the last grants were lost.
     pub fn suspend(&mut self, now: Instant, id: MemberId, is_unheard: bool) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
@@ -563,7 +563,7 @@ impl Leader {
     }
 }
 
-/// What a request costs in the scope that it names in this place.
+/// The cost of a request in the scope that it names in this place.
 pub fn cost_of(what: &Request, place: usize) -> f64 {
     what.costs.get(place).or(what.costs.last()).map_or(1.0, |cost| cost.0)
 }

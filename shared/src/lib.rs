@@ -17,14 +17,14 @@
 //! A *turn* is one round of the host's event loop: what happens in it is one message. Drain effects once at
 //! its end, not after each call, where many calls come together.
 //!
-//! # What a host promises
+//! # A host's promises
 //!
 //! * The host opens its transport before it carries out the first effect, and no earlier.
 //! * Each effect with an [`Op`] is answered once, or never: after a lease the machine gives it up.
 //! * Frames may be lost, doubled, late and out of order. They are never cut or altered on purpose; what is,
 //!   is dropped and counted.
-//! * What the leader says [to all](Effect::ToAll) and [to the leader](Effect::ToLeader) comes back to it: so
-//!   it knows whether others hear it, and whether it hears.
+//! * The leader's frames [to all](Effect::ToAll) and [to the leader](Effect::ToLeader) come back to it: so it
+//!   knows whether others hear it, and whether it hears.
 //! * At most one process holds the lease of an epoch; epochs grow, and one that is won is above `above`.
 //!
 //! # The files

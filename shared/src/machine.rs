@@ -48,7 +48,7 @@ pub struct Shared {
     pub(crate) way: Way,
 }
 
-/// What this process is.
+/// The role of this process, with its state.
 #[derive(Debug)]
 pub(crate) enum State {
     New,
@@ -302,7 +302,7 @@ impl Shared {
             .map(|&delay| Span::from_millis(delay));
         let numbers = told.into_iter().map(|number| Number(finite(number))).collect();
         let told = frame::Told { numbers, fields };
-        // What ended well says little; a slot that a request waits for is another thing.
+        // A good end carries little news; a slot that a request waits for is another thing.
         let may_wait = self.alone.is_none() && !self.settings.prompt;
         let is_well = outcome.answer.is_nan() || (100.0..400.0).contains(&outcome.answer);
         self.member.settle(self.now, ticket, told, again, is_lazy && may_wait && is_well);
@@ -328,7 +328,8 @@ impl Shared {
         Ok(())
     }
 
-    /// What the robots.txt of a scope asks for. Only [`Robots::Applied`] is an order to the group.
+    /// Sets the pace that the robots.txt of a scope asks for. Only [`Robots::Applied`] is an order to the
+    /// group.
     pub fn crawl_delay(&mut self, now: Instant, name: &str, delay: Option<Span>) -> Robots {
         self.at(now);
         let scope = self.judge.intern(name);
@@ -357,7 +358,7 @@ impl Shared {
         }
     }
 
-    /// What is to be done next. Take them at the end of a turn until there is none: what was asked and
+    /// The next effect to perform. Take them at the end of a turn until there is none: what was asked and
     /// granted in the turn is put into frames here.
     pub fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
         self.at(now);
@@ -424,7 +425,7 @@ impl Shared {
     }
 }
 
-/// What makes no sense in a request.
+/// The message about a request that makes no sense.
 fn wrong(ask: &Ask<'_>) -> String {
     if ask.names.is_empty() || ask.names.len() > MOST_NAMES {
         return "a request has 1 to 64 scopes".into();
@@ -435,7 +436,7 @@ fn wrong(ask: &Ask<'_>) -> String {
     "cost and delay must be finite and not below 0, priority finite".into()
 }
 
-/// What no number can say is not known.
+/// A value that no number can say is not known.
 fn finite(number: f64) -> f64 {
     if number.is_finite() { number } else { f64::NAN }
 }

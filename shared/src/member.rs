@@ -1,7 +1,8 @@
 //! The requests of one process, and what the leader has to be told of them.
 //!
-//! A process that remembers for this one may be gone. So everything is kept here until it is over, and how it
-//! ended until that is in a stored snapshot. If something may have been lost, a new session says all again.
+//! A process that remembers for this one may be gone. Everything is therefore kept here until it is over, and
+//! how it ended until that is in a stored snapshot. If something may have been lost, a new session says all
+//! again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -35,8 +36,8 @@ const USED: Span = Span::from_micros(20_000);
 /// Where the leader grants ahead, it has no need to hear sooner, at most; and for so long after it said so.
 pub const SOON: Span = Span::from_micros(200_000);
 pub const LONG: Span = Span::from_micros(400_000);
-/// So often slots are used again before the leader has heard of it: it has much to do where all processes are
-/// quick, and keeps up so.
+/// The number of times that slots are used again before the leader has heard of it: it has much to do where
+/// all processes are quick, and keeps up so.
 const MOST_USED: u32 = 64;
 /// Requests of a story, and acts of a batch, at most: the rest follows in the next batches.
 const MOST_AT_ONCE: usize = 50_000;
@@ -89,7 +90,7 @@ struct Ended {
     free: Option<u32>,
 }
 
-/// What a leader told of its state, piece by piece: see `stored`.
+/// The leader's state, as it told it piece by piece: see `stored`.
 #[derive(Clone, Debug)]
 pub struct Kept {
     pub bytes: Arc<Vec<u8>>,
@@ -123,7 +124,8 @@ pub struct Member {
     pub is_awaited: bool,
     /// Only this process decides, as one of this many: since when, or when it sent last.
     pub alone: Option<(Instant, u32)>,
-    /// What left alone and the leader does not know yet, as the time that the whole limit takes for it.
+    /// The time that the whole limit takes for requests that left alone and that the leader does not know
+    /// yet.
     pub debt: Span,
     tickets: u64,
     pub batches: u32,
@@ -138,7 +140,7 @@ pub struct Member {
     say_by: Option<Instant>,
     /// Some request waited for another one when the leader last replied.
     pub is_busy: bool,
-    /// What ended well, in order: until it is said, the next request like it may have its slot.
+    /// Good ends, in order: until one is reported, the next request like it may have its slot.
     spare: Vec<Ended>,
     /// A reply that forbids this begins a round: slots that were granted before are not used again.
     pub round: u32,
@@ -146,7 +148,7 @@ pub struct Member {
     pub fresh: Instant,
     /// How often they were since it heard of it, and which batch says the last time.
     pub used: (u32, u32),
-    /// What the last request was, in case the next one is like it.
+    /// The last request, in case the next one is like it.
     last: Option<Arc<frame::Request>>,
     late: VecMap<Ticket>,
     /// Requests like this one are granted ahead, and more wait: they may be said so much later, until then.
@@ -156,7 +158,7 @@ pub struct Member {
     /// Replies heard in this session: all up to here, and some beyond.
     pub replies: u32,
     pub beyond: VecMap<u32>,
-    /// What was said, and what the leader had said, when a reply was last looked at; and when that was.
+    /// The numbers of both sides' last frames when a reply was last looked at; and when that was.
     pub before: (u32, u32),
     pub looked_at: Instant,
     /// Batches that were said, and grants that were given back, at the last tick.
@@ -228,7 +230,7 @@ impl Member {
         self.note(sent, Fact::Done(seq, flight, told));
     }
 
-    /// What ended and has to be said by then is said.
+    /// Reports the ends that are due by then.
     fn end_all(&mut self, by: Instant, now: Instant) {
         for ended in core::mem::take(&mut self.spare) {
             if ended.say_by <= by {
@@ -305,8 +307,8 @@ impl Member {
         self.requests.get(&id).map(|pending| &*pending.what.names)
     }
 
-    /// One that is in flight ended; `again` is the delay of its next attempt.
-    /// What says little (`is_lazy`) may wait for what else is said.
+    /// One that is in flight ended; `again` is the delay of its next attempt. An end that carries little news
+    /// (`is_lazy`) may wait for the next frame.
     pub fn settle(&mut self, now: Instant, id: Ticket, told: Told, again: Option<Span>, is_lazy: bool) {
         if told.fields.is_some() {
             self.say_route(now, id);
@@ -375,7 +377,7 @@ impl Member {
         self.rank = self.rank.filter(|_| self.alone.is_none());
     }
 
-    /// Who granted this may have led no longer: what has not left waits again.
+    /// The leader that granted these may have led no longer: what has not left waits again.
     pub fn waits_again(&mut self) {
         for (_, id) in core::mem::take(&mut self.ready) {
             if let Some(pending) = self.requests.get_mut(&id) {
@@ -412,13 +414,13 @@ impl Member {
         [self.say_by, ended].into_iter().flatten().min()
     }
 
-    /// What may wait is said now.
+    /// Reports that may wait are sent now.
     pub fn say_all(&mut self, now: Instant) {
         self.end_all(now + LAZY, now);
         self.say_by = self.say_by.map(|_| now);
     }
 
-    /// What the leader hears now.
+    /// The frame for the leader.
     pub fn flush(&mut self, now: Instant, options: &[u8]) -> Option<Said> {
         if !self.has_news(now) {
             return None;
@@ -533,7 +535,7 @@ fn ask(id: Ticket, pending: &Pending, now: Instant) -> Ask {
     }
 }
 
-/// What left, or is about to: a permission of another leader's is used all the same.
+/// A request that left, or is about to: a permission of another leader's is used all the same.
 fn flight(id: Ticket, pending: &Pending, now: Instant) -> Option<(Instant, Flight)> {
     let (sent, by, alone) = match pending.stage {
         Stage::Waiting => return None,

@@ -1,4 +1,5 @@
-//! What a host tells people, in one place for all languages. Each says what happened, why, and what follows.
+//! The messages that a host shows to people, in one place for all languages. Each says what happened, why,
+//! and what follows.
 
 use autothrottle::{Instant, SharedStats, Span, Value};
 
@@ -79,7 +80,7 @@ impl Warning {
 }
 
 impl From<&Refusal> for Value {
-    /// What kind, and what there is to say of it.
+    /// The kind, and the details.
     fn from(refusal: &Refusal) -> Self {
         let items: Vec<Self> = match refusal {
             Refusal::Full => vec!["full".into()],

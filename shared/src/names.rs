@@ -1,7 +1,7 @@
 //! Names of scopes, as the numbers by which a host knows them.
 //!
-//! A crawl sees names without end. So names that are not held are forgotten when there are many, the oldest
-//! first, and a number is never given twice.
+//! A crawl sees names without end. Names that are not held are therefore forgotten when there are many, the
+//! oldest first, and a number is never given twice.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! One of several that go on alone, since they cannot ask each other: each with its part of every limit.
 //!
 //! Its clock runs slower by their number, so gaps, rates and what was learned are divided without a word
-//! about them. Slots are no span, and a quota is an amount: those are divided by themselves. So is a rate,
-//! where the processes never met: if each keeps its gap, at whatever instants, a span holds one request more
-//! of each.
+//! about them. Slots are no span, and a quota is an amount: those are divided by themselves. A rate is
+//! divided, too, where the processes never met: if each keeps its gap, at whatever instants, a span holds one
+//! request more of each.
 //!
 //! If there are fewer slots than processes, only the first of them use one, and each where they never met. A
 //! strict quota cannot be divided:
@@ -13,7 +13,7 @@ use autothrottle::{Config, Value};
 
 use crate::reservation::strict;
 
-/// So much earlier than a rate says a request may leave after one that was late.
+/// The time that a request may leave before its rate allows it, after one that was late.
 const GRACE_MS: f64 = autothrottle::policy::rate::GRACE.micros() as f64 / 1000.0;
 /// A quota that names no window has this one, in milliseconds.
 const WINDOW_MS: f64 = 60_000.0;
@@ -76,7 +76,7 @@ pub fn part(limits: Value, (of, rank): (u32, u32)) -> Value {
             }
             ("window", Value::Number(ms)) => Value::Number(ms / by),
             ("rate", rate) if is_strange => paced(rate, by),
-            // What is put off by chance comes nearer to the next.
+            // A request that is put off by chance comes nearer to the next.
             ("jitter", _) if is_rated => Value::Bool(false),
             ("quota", Value::List(quotas)) => {
                 Value::List(quotas.into_iter().map(|quota| one(quota, by)).collect())
@@ -127,7 +127,7 @@ fn one(quota: Value, by: f64) -> Value {
     }
 }
 
-/// What was known of all, for one of them: its part of what was used, and spans by its slower clock.
+/// The state of all, for one of them: its part of what was used, and spans by its slower clock.
 pub fn divided_snapshot(snapshot: Value, of: u32) -> Value {
     let by = f64::from(of);
     map(snapshot, |key, value| match (key, value) {

@@ -1,4 +1,4 @@
-//! What a leader says: who may leave, and that it is there.
+//! The frames of a leader: who may leave, and that it is there.
 
 use autothrottle::{Instant, Span};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Leader {
-    /// What is owed to members, with the head of each.
+    /// The replies that are due to members, with the head of each.
     pub fn replies(&mut self, now: Instant) -> Vec<(MemberId, Head, Reply)> {
         for (from, id) in core::mem::take(&mut self.again) {
             let has_room = self.has_room(from, id);
@@ -26,7 +26,7 @@ impl Leader {
 
     /// The answer to a ping, or all that is owed to one member.
     pub fn reply(&mut self, now: Instant, id: MemberId, is_ping: bool) -> Option<(MemberId, Head, Reply)> {
-        // Who is alone has a slower clock for its engine, and this one for the rest.
+        // A process that is alone has a slower clock for its engine, and this one for the rest.
         let at = if self.share.is_some() { now } else { self.clock.peek(now) };
         let (epoch, lease) = (self.epoch, self.lease);
         let granted = self.peers.get(&id).filter(|peer| !is_ping && !peer.granted.is_empty());
@@ -46,7 +46,7 @@ impl Leader {
             let granted = core::mem::take(&mut peer.granted).into_iter();
             let grants = granted.map(|(id, attempt, due)| Grant { id, attempt, later: due.since(at) });
             let grants: Vec<_> = grants.collect();
-            // What others were granted follows it.
+            // The grants of other members follow it.
             flags |= u32::from(grants.iter().any(|grant| grant.later > Span::ZERO)) * reply::AWAITED;
             (grants, core::mem::take(&mut peer.refused))
         };

@@ -26,7 +26,7 @@ pub struct Peer {
     pub heard_at: Instant,
     pub clock: PeerClock,
     pub requests: BTreeMap<u64, Held>,
-    /// What it sent is counted up to here.
+    /// Its sends are counted up to here.
     pub counted: GrantId,
     /// Its facts came in up to here; and those are in a stored snapshot.
     pub applied: u64,
@@ -39,14 +39,14 @@ pub struct Peer {
     /// Of the next reply.
     pub flags: u32,
     pub refused: Vec<(u64, Refusal)>,
-    /// What it was granted last, if it was not heard since.
+    /// Its last grants, if it was not heard since.
     pub unheard: Vec<(u64, u32)>,
     pub valid: Span,
     /// It has given grants back since it was last looked at.
     pub returns: bool,
 }
 
-/// A request of a member. What of it is not here, the engine has.
+/// A request of a member. The engine has the parts that are not here.
 #[derive(Debug)]
 pub struct Held {
     pub attempt: u32,
@@ -109,7 +109,7 @@ impl Peer {
         });
     }
 
-    /// What it has in flight: how many with the same scopes.
+    /// The requests in flight: how many with the same scopes.
     pub fn flying(&self) -> Vec<(u32, Vec<String>)> {
         let mut counts: VecMap<&[String], u32> = VecMap::default();
         for held in self.requests.values().filter(|held| held.is_flying) {

@@ -1,9 +1,10 @@
 //! Strict quotas: the leader grants of one only what a stored snapshot reserves.
 //!
-//! A leader that dies takes what it granted since its last snapshot into its grave. So each snapshot reserves
-//! units of every strict quota in use, and the leader grants these only when the snapshot is stored. A request
-//! beyond them waits for the next one. A new leader counts the whole reservation as spent. Snapshots overlap:
-//! the reservation of one is never smaller than what may still be granted of any before it.
+//! A leader that dies takes what it granted since its last snapshot into its grave. Each snapshot therefore
+//! reserves units of every strict quota in use, and the leader grants these only when the snapshot is stored.
+//! A request beyond them waits for the next one. A new leader counts the whole reservation as spent.
+//! Snapshots overlap: the reservation of one is never smaller than what may still be granted of any before
+//! it.
 
 use std::collections::VecDeque;
 
@@ -48,12 +49,12 @@ pub struct Reservations {
     stored: u32,
 }
 
-/// What was set while it ran, by scope.
+/// The settings that were changed while it ran, by scope.
 pub type Settings = VecMap<String, Vec<(String, Value)>>;
 
 impl Reservations {
-    /// Whether a request of these costs has a strict quota, if it may leave at once; then they are taken.
-    /// What waited was wanted before.
+    /// Whether a request of these costs has a strict quota, if it may leave at once; then they are taken. A
+    /// request that waits came before these.
     pub fn takes<'a>(
         &mut self,
         config: &Config,

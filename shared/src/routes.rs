@@ -103,7 +103,7 @@ impl Leader {
         self.tells.push(Said::Tell { now, notices, of: None, latency: Number(f64::NAN) });
     }
 
-    /// What notices say of budgets is for members that come later, too.
+    /// The budgets in notices are for members that come later, too.
     pub(crate) fn note_split(&mut self, notices: &Value) {
         for scope in split_by(notices) {
             self.split.add(scope);

@@ -113,7 +113,7 @@ impl Shared {
         self.beat();
     }
 
-    /// What is asked and granted goes out.
+    /// Requests and grants leave in frames.
     pub(crate) fn flush(&mut self) {
         if self.is_over() {
             self.step_down();
@@ -172,7 +172,7 @@ impl Shared {
         self.hurry();
     }
 
-    /// What is new is said soon; what waits for a snapshot, at once.
+    /// Puts the next frame soon for news; what waits for a snapshot, at once.
     pub(crate) fn hurry(&mut self) {
         let (span, every) = (self.settings.lease, self.settings.keep_every);
         let State::Leading(lease, leader) = &mut self.state else { return };
@@ -184,7 +184,7 @@ impl Shared {
             lease.next_at = lease.next_at.min(lease.early_at);
         }
         if leader.has_news {
-            // What may not be stored yet is said all the same: a beat finds out who is gone.
+            // A beat leaves even if its state may not be stored yet: a beat finds out who is gone.
             let soon = if every > Span::ZERO { lease.said_at + part(span, 3 * HURRY) } else { lease.soon_at };
             lease.beat_at = lease.beat_at.min(soon.max(self.now + SOON));
         }
@@ -250,7 +250,7 @@ impl Shared {
         match core::mem::replace(&mut self.state, State::Closed) {
             State::Leading(lease, mut leader) => {
                 let number = lease.snapshots + 1;
-                // What it had itself comes back.
+                // Its own requests come back.
                 leader.lose(self.now, self.id);
                 let bytes = leader.whole(self.now, number);
                 let mut beat = leader.beat(self.options.1);

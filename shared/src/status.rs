@@ -1,4 +1,4 @@
-//! What people see of a group: as of now where this process decides, else as of the newest snapshot.
+//! The status of a group: as of now where this process decides, else as of the newest snapshot.
 
 use autothrottle::{
     Instant, Span, Value,
@@ -113,7 +113,7 @@ impl Shared {
         self.judge.scope_stats(self.now.millis(), scope)
     }
 
-    /// What was learned, as of `Boundary::snapshot`.
+    /// The learned state, as of `Boundary::snapshot`.
     pub fn snapshot(&mut self, now: Instant, wall_ms: f64) -> Value {
         self.at(now);
         let now = self.now;

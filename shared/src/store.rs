@@ -1,6 +1,6 @@
-//! What has to happen in Redis at once, as scripts: it runs one alone, and fences by it. What a leader says is
-//! published by the script that looks at the lease. Every language runs these: Python and Rust from here,
-//! JavaScript from what the build writes of this file.
+//! The scripts of Redis: it runs each alone, and fences by it. The script that checks the lease also publishes
+//! the leader's frames. Every language runs these: Python and Rust from here, JavaScript from what the build
+//! writes of this file.
 //!
 //! A fourth key is given in a cluster. Then a script publishes to one shard, unless a process is there that
 //! does not hear that: it says so (`plain`) in this key, whenever it renews or asks the leader.
@@ -125,9 +125,9 @@ return say == 'SPUBLISH' and heard or 1
 "
 );
 
-/// What a store says that will not heal by itself: this user may not, something else has these keys, or the
-/// port speaks TLS and the client does not, or the other way round. Of Redis and of its clients, some of which
-/// leave the code out.
+/// Errors of a store that do not heal by themselves: this user may not, something else has these keys, or the
+/// port speaks TLS and the client does not, or the other way round. Of Redis and of its clients, some of
+/// which leave the code out.
 const FOR_GOOD: [&str; 12] = [
     "NOPERM", "NOAUTH", "WRONGPASS", "WRONGTYPE", "user executing the script can't", "o permissions",
     "uthentication required", "nvalid username-password", "wrong kind of value", "wrong version number",

@@ -1,8 +1,9 @@
-//! What a leader knows, as it is stored and told: the whole now and then, and behind it what changed.
+//! A leader's state, in storage and in frames: the whole now and then, and behind it what changed.
 //!
-//! The whole grows with the scopes, so the leader says it slowly. What changed since the piece before is as long
-//! as the scopes that were used meanwhile, so every beat has it. Pieces that follow each other are a *chain*: the
-//! whole, then what changed, one behind the other. Where one is missing, what follows it is not taken in.
+//! The whole grows with the scopes, so the leader says it slowly. The changes since the piece before are as
+//! long as the scopes that were used meanwhile, so every beat has them. Pieces that follow each other are a
+//! *chain*: the whole, then what changed, one behind the other. Where one is missing, what follows it is not
+//! taken in.
 //!
 //! The first byte says which piece it is, so that a store can tell: a whole takes the place of all before it, a
 //! change is put behind them. The length of each can be divided by three: stores of text keep it in base 64, and
@@ -20,7 +21,7 @@ use crate::{
 /// In the first byte of a change, beside the version.
 const CHANGE: u8 = 0x80;
 
-/// What changed since the piece before.
+/// The changes since the piece before.
 #[derive(Debug)]
 pub struct Change {
     /// The number of that one.
@@ -31,11 +32,11 @@ pub struct Change {
     pub memory: Memory,
 }
 
-/// What a leader notes of what changed since the last piece.
+/// A leader's notes of changes since the last piece.
 #[derive(Debug, Default)]
 pub struct Changes {
     pub scopes: VecMap<u64>,
-    /// Whose statistics have not been told, and up to which they were.
+    /// The scopes whose statistics have not been sent, and up to which number they were.
     pub unseen: VecMap<u64>,
     pub seen_to: u64,
     pub settings: VecMap<String>,
@@ -60,7 +61,7 @@ pub fn whole<T: Wire>(what: &T) -> Vec<u8> {
     piece(VERSION, what)
 }
 
-/// What changed.
+/// A change as bytes.
 pub fn change<T: Wire>(what: &T) -> Vec<u8> {
     piece(VERSION | CHANGE, what)
 }
@@ -101,7 +102,7 @@ fn pieces(bytes: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// What was stored, or given by a frame.
+/// The state in storage, or in a frame.
 pub fn memory(bytes: &[u8]) -> Option<Memory> {
     let pieces = pieces(bytes);
     let (first, rest) = pieces.split_first()?;

@@ -1,4 +1,4 @@
-//! What members tell a leader that does not know: what flies, who waits, what ended. `leader.rs` has its
+//! Members' reports to a leader that does not know: what flies, who waits, what ended. `leader.rs` has its
 //! traps.
 
 use std::collections::BinaryHeap;
@@ -159,7 +159,7 @@ impl Leader {
         let (scopes, costs) = self.scopes(&ask.what);
         let rest = (&*costs, ask.what.priority.0, ask.waited.millis());
         let ticket = self.engine.adopt_known(engine_now.millis(), &scopes, rest, ago, is_counted);
-        // What makes no sense does no harm.
+        // A ticket that makes no sense does no harm.
         if ticket < 0.0 {
             return;
         }
@@ -169,8 +169,8 @@ impl Leader {
         self.hold(from, ask, ticket as u64, true, at);
     }
 
-    /// What was set aside of strict quotas, and not used by those that are known: others may have used it. It
-    /// counts as spent now.
+    /// Spends the units that were reserved of strict quotas, and not used by known requests: others may have
+    /// used them. They count as spent now.
     pub fn spend(&mut self, now: Instant, reserved: &[(String, Number)]) {
         let engine_now = self.now(now);
         for (name, units) in reserved {
@@ -188,8 +188,8 @@ impl Leader {
     }
 }
 
-/// By age; of the same age, the first comes first. What is sorted are numbers, and by a heap: a sort of each kind
-/// of story would be a tenth of the module.
+/// By age; of the same age, the first comes first. The heap sorts numbers: a sort of each kind of story would
+/// be a tenth of the module.
 fn oldest_first<T>(items: Vec<T>, age: impl Fn(&T) -> Span) -> impl Iterator<Item = T> {
     let ages = items.iter().enumerate();
     let order: BinaryHeap<_> = ages.map(|(place, item)| (!age(item).micros(), place)).collect();

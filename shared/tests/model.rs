@@ -25,9 +25,9 @@ enum Rule {
     Reserved,
     /// A leader's words count only while the lease is its own.
     Fence,
-    /// What a member tells and the snapshot knows is not of what that set aside.
+    /// The snapshot knows this use, and it is not of the reserved units.
     Counted,
-    /// What was set aside, and of which no process tells, counts as spent.
+    /// A reserved unit of which no process tells counts as spent.
     Spend,
     /// A snapshot that is stored is of the leader that has the lease.
     StoreFence,
@@ -42,7 +42,7 @@ struct Process {
     /// Of the leader that it knows.
     epoch: u8,
     role: Role,
-    /// What it was granted and uses, now or later.
+    /// The grants that it uses, now or later.
     used: BTreeSet<Grant>,
 }
 

@@ -21,7 +21,7 @@ enum Rule {
     None,
     /// That a request is over and that the next one has its slot are one message.
     Swap,
-    /// What a story tells as over is not used again.
+    /// A permission that a report tells as over is not used again.
     Story,
     /// A member uses a slot again only if the leader answered not long ago.
     Fresh,
@@ -51,7 +51,7 @@ struct Process {
     role: Role,
 }
 
-/// What a leader knows of a member: its session, 0 if it has to tell all, and its request.
+/// The leader's knowledge of a member: its session, 0 if it has to tell all, and its request.
 type Known = (u8, Option<Request>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -78,7 +78,7 @@ struct State {
     holder: Option<usize>,
     requests: Request,
     processes: [Process; PROCESSES],
-    /// What was said and may come in, at any time or never.
+    /// Messages that may come in, at any time or never.
     way: BTreeSet<Message>,
     was_again: bool,
 }

@@ -62,7 +62,7 @@ pub struct Group {
     pub dead: Vec<usize>,
     /// No frame reaches these, and what they say arrives.
     pub deaf: Vec<usize>,
-    /// What these say is lost, and they hear.
+    /// These processes send no frame that arrives, and they hear.
     pub mute: Vec<usize>,
     /// The store cannot be reached by these.
     pub cut: Vec<usize>,
@@ -79,7 +79,7 @@ pub struct Group {
     pub failed: Vec<(usize, Refusal)>,
     pub warned: BTreeMap<usize, Vec<Warning>>,
     pub noticed: Vec<(usize, Value)>,
-    /// Who said how many bytes to all at once, and when.
+    /// The bytes that a process sent to all at once, and when.
     pub told: Vec<(u64, usize, usize)>,
     /// How many commands a store carries out for what is said; what a leader says in one turn goes together.
     pub commands: usize,

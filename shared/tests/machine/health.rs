@@ -223,7 +223,7 @@ fn each_fault_is_named_by_the_process_that_gets_no_permit() {
     }
 }
 
-/// What a process says of itself, told to another by its name.
+/// A process's own frame, under another's name.
 fn as_another(frame: &[u8], name: u32) -> Vec<u8> {
     let mut frame = frame.to_vec();
     frame[2..6].copy_from_slice(&name.to_be_bytes());
@@ -351,7 +351,7 @@ fn an_epoch_that_begins_anew_is_told_once() {
     group.run(3_000_000, 10_000);
     assert_eq!(epochs(&group, leader), [Warning::TwoWriters { ours: 1 }]);
     assert!(epochs(&group, member).is_empty(), "who only asks knows of no lease");
-    // What is stored is of a later leader than the store counts.
+    // The stored state is of a later leader than the store counts.
     let mut group = Group::of(1, &gap(50.0), &settings());
     group.ask(0, 5);
     group.run(2_000_000, 10_000);

@@ -80,7 +80,7 @@ fn what_a_rate_keeps_is_granted_ahead_by_few_messages_and_keeps_to_the_rate() {
     }
 }
 
-/// What it was granted ahead is lost but for what is late by less than a sixteenth of a second, as any grant.
+/// Its grants ahead are lost but for those that are late by less than a sixteenth of a second, as any grant.
 #[test]
 fn a_process_that_stands_still_or_dies_with_grants_ahead_sends_no_flight_of_them() {
     type Fault<'a> = &'a dyn Fn(&mut Group, i32);

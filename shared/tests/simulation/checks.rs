@@ -1,4 +1,4 @@
-//! What must hold of the sum of all processes, as the server saw it. The table of `docs/shared.md` says what
+//! The promises about the sum of all processes, as the server saw it. The table of `docs/shared.md` says what
 //! is not promised; no other breach is excused.
 
 use autothrottle::Span;
@@ -48,7 +48,7 @@ fn is_late(world: &World, send: &Send, span: Micros) -> bool {
     world.processes[send.process].away.iter().any(|&(from, to)| send.at >= from && send.at <= to + span)
 }
 
-/// What a process that died had sent itself since the newest snapshot.
+/// Whether a process that died had sent it itself since the newest snapshot.
 fn is_lost(world: &World, send: &Send) -> bool {
     let died = world.processes[send.process].died_at;
     died != Micros::MAX && send.at + SECOND > died
@@ -121,7 +121,7 @@ fn gaps(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     }
 }
 
-/// What a rate keeps and was granted ahead: as many in each half a second as it says, but for what ways and late
+/// The rule for a rate and grants ahead: as many in each half a second as it says, but for what ways and late
 /// grants hide.
 fn rated(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     if divides(settings) {
@@ -159,7 +159,7 @@ fn counted_until(world: &World, send: &Send) -> Micros {
     let process = &world.processes[send.process];
     let mut until = send.ended.unwrap_or(Micros::MAX).min(process.died_at);
     for &(from, to) in &process.away {
-        // What a leader sent itself since its last snapshot, the next one does not know while it is away.
+        // The next leader does not know the sends of a leader that is away, since its last snapshot.
         if to - from > LEASE / 2 && send.at + SECOND > from && world.led(send.at) == Some(send.process) {
             until = until.min(from.max(send.at));
         }
@@ -240,7 +240,7 @@ fn fixed(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     }
 }
 
-/// What was forgotten, and what flies for ever.
+/// The rule against forgotten requests, and those that are in flight for ever.
 fn ends(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     for of in world.living() {
         let process = &world.processes[of];
@@ -293,7 +293,7 @@ fn pace(settings: &Settings, world: &World, measured: Micros, problems: &mut Vec
         let span = measured..measured + span;
         let unused =
             world.given_up.iter().filter(|(at, kind)| span.contains(at) && kinds.contains(kind)).count();
-        // What is lost is asked for again with a beat: that differs from second to second.
+        // A lost request is asked for again with a beat: that differs from second to second.
         let least = if settings.way.loss > 0.0 { before / 8.0 } else { 0.95 * before - 2.0 - unused as f64 };
         if after < least {
             problems.push(format!("pace: {word} {after} after, {before:.1} before"));
@@ -317,7 +317,8 @@ fn cold(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     }
 }
 
-/// What people see is so: a process that gets no permit says why, and where all is well none says otherwise.
+/// The rule for the status that people see: a process that gets no permit says why, and where all is well
+/// none says otherwise.
 fn health(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     problems.extend(world.untold.iter().cloned());
     for of in world.living() {

@@ -72,8 +72,8 @@ fn a_process_whose_commands_are_lost_connects_anew_for_them_and_is_served() {
     }
 }
 
-/// What a thousand seeds must have seen: each fault, on a leader and on a member where that differs; each
-/// warning; and each way in which a frame does not arrive.
+/// The faults that a thousand seeds must have seen: each fault, on a leader and on a member where that
+/// differs; each warning; and each way in which a frame does not arrive.
 const SEEN: &[&str] = &[
     "all dead", "alone", "another version", "bad", "bits flipped", "close", "cold start", "cut",
     "cut leader", "deaf", "deaf leader", "deaf member", "dumb", "dumb leader", "elected", "failover",

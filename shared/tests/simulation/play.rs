@@ -54,7 +54,7 @@ pub enum Fault {
     Stall,
     Deaf,
     Dumb,
-    /// What it asks and says is lost until it connects anew for that.
+    /// Its requests and reports are lost until it connects anew for that.
     Mute,
     CutOff,
     Held,
@@ -92,7 +92,7 @@ pub const ALL: [Fault; 20] = [
     Fault::Flips,
 ];
 
-/// What a seed plays.
+/// The play of a seed.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub seed: u64,

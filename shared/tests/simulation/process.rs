@@ -55,7 +55,7 @@ pub struct Process {
     pub hears: Way,
     /// How often a bit of what it hears is flipped.
     pub flips: f64,
-    /// What it asked for, by ticket: the kind of work.
+    /// The requests it made, by ticket: the kind of work.
     pub requests: BTreeMap<u64, usize>,
     pub failed: BTreeMap<&'static str, u64>,
     pub warned: BTreeMap<&'static str, u64>,
@@ -69,7 +69,7 @@ pub struct Process {
     is_armed: bool,
 }
 
-/// What a process is made of.
+/// The plan of a process.
 pub struct Plan<'a> {
     pub options: &'a Value,
     pub offline: Option<Offline>,
@@ -298,7 +298,7 @@ impl Process {
         }
     }
 
-    /// What the machine wants is done, and its timer armed.
+    /// Performs the machine's effects, and arms its timer.
     pub fn turn_ends(world: &mut World, of: usize) {
         world.processes[of].is_armed = false;
         let now = world.clock(of);

@@ -1,4 +1,4 @@
-//! What elects and carries: a store as Redis is, with its scripts, or sockets of one machine.
+//! The store that elects and carries: a store as Redis is, with its scripts, or sockets of one machine.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use autothrottle_shared::is_change;
 use crate::world::{Event, Heard, LEASE, Said, World};
 
 impl World {
-    /// What came to the store.
+    /// A message reaches the store.
     pub fn at_store(&mut self, of: usize, said: Said) {
         let home = self.processes[of].home;
         if self.is_socket {

@@ -20,7 +20,7 @@ pub const MS: Micros = 1000;
 pub const SECOND: Micros = 1_000_000;
 pub const LEASE: Micros = 1500 * MS;
 
-/// What chance does.
+/// Chance.
 pub struct Dice(Rng);
 
 impl Dice {
@@ -80,7 +80,7 @@ impl Way {
     }
 }
 
-/// What a process hears, as it travels.
+/// A message to a process, as it travels.
 #[derive(Clone, Debug)]
 pub enum Heard {
     Frame(Rc<[u8]>),
@@ -96,7 +96,7 @@ pub enum Heard {
     Opened,
 }
 
-/// What is asked of the store, or said through it.
+/// A message to the store, or through it.
 #[derive(Clone, Debug)]
 pub enum Said {
     Compete { op: u64, above: u64 },
@@ -222,14 +222,14 @@ pub struct World {
     pub dice: Dice,
     pub processes: Vec<Process>,
     pub stores: [Store; 2],
-    /// What the second store had heard when the first one failed: now and then a copy.
+    /// Copies at the second store when the first one failed: now and then a copy.
     pub replicas: VecDeque<(Micros, Store)>,
     pub sends: Vec<Send>,
     /// When a request was given up, and of which kind.
     pub given_up: Vec<(Micros, usize)>,
-    /// Who got no permit for long, and said that all is well.
+    /// Processes that got no permit for long, and said that all is well.
     pub untold: Vec<String>,
-    /// Who led from when.
+    /// The leaders, and when each began.
     pub reigns: Vec<(Micros, usize)>,
     /// As a socket of one machine: who dies is known, and the store keeps data only with `keeps`.
     pub is_socket: bool,
@@ -363,7 +363,7 @@ impl World {
         !process.is_dead && process.is_open && process.home == home
     }
 
-    /// Who led at an instant, as far as the store knew.
+    /// The leader at an instant, as far as the store knew.
     pub fn led(&self, at: Micros) -> Option<usize> {
         self.reigns.iter().rev().find(|&&(from, _)| from <= at).map(|&(_, process)| process)
     }
