@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::{runtime, sync::Semaphore, time::Instant};
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 
-/// So few that a round fits between two turns of other processes, also on a busy machine.
+/// The number is small, so that a round fits between two turns of other processes, also on a busy machine.
 const CALLS: u32 = 500;
 const ROUNDS: u32 = 400;
 

@@ -1,4 +1,4 @@
-//! What a throttle hears of an answer.
+//! The part of an answer that a throttle reads.
 
 use std::{
     error::Error as StdError,
@@ -9,7 +9,7 @@ use std::{
 use autothrottle::Failure;
 use http::HeaderMap;
 
-/// What came back, as far as a throttle hears it.
+/// The end of a request, as a throttle reads it.
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome<'a> {
     /// A response.
@@ -33,7 +33,7 @@ pub enum Outcome<'a> {
     note = "a function that is no request: `throttle.acquire(…)`, then `permit.settle(&Outcome::Nothing)`"
 )]
 pub trait Answer {
-    /// What the throttle hears.
+    /// The outcome for the throttle.
     fn outcome(&self) -> Outcome<'_>;
 }
 

@@ -11,7 +11,7 @@ pub enum Error {
     /// The URL has no host, so there is no scope to count the request in. Give the request a
     /// [`Target`](crate::Target), or a URI with a host.
     NoHost {
-        /// What was got.
+        /// The URI that was found.
         uri: String,
     },
     /// `maxWaiting` requests wait already.
@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// robots.txt does not allow the URL, or could not be had. Feature `robots`.
     Disallowed {
-        /// What was asked for.
+        /// The URL of the request.
         url: String,
         /// The file could not be had: it is asked for again after a minute.
         is_temporary: bool,
@@ -57,7 +57,7 @@ pub enum Error {
     },
     /// The connection to the group can never work: Redis does not allow it. Feature `redis`.
     Denied {
-        /// What Redis said.
+        /// The message of Redis.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What both ways between processes take, and what they hear.
+//! The common settings of both ways between processes, and their events.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 
 pub(crate) const LEASE: Duration = Duration::from_millis(1500);
 
-/// What both kinds take.
+/// The common settings of both kinds.
 #[derive(Clone, Debug)]
 pub(crate) struct Joins {
     pub name: String,
@@ -27,8 +27,8 @@ impl Joins {
 macro_rules! joins {
     ($kind:ty) => {
         impl $kind {
-            /// What this process does after five seconds without the others. By default it goes on with its
-            /// part of each limit ([`Offline::Divide`]), and requests with a strict quota wait.
+            /// The rule for this process after five seconds without the others. By default it goes on with
+            /// its part of each limit ([`Offline::Divide`]), and requests with a strict quota wait.
             #[must_use]
             pub fn offline(mut self, offline: Offline) -> Self {
                 self.joins.offline = Some(offline);
@@ -47,7 +47,7 @@ macro_rules! joins {
 }
 pub(crate) use joins;
 
-/// What happened outside.
+/// An event outside.
 #[derive(Debug)]
 pub(crate) enum Event {
     Time,
@@ -78,7 +78,7 @@ pub(crate) enum Event {
     Socket(SocketEvent),
 }
 
-/// What a connection, by its number, has to tell.
+/// An event of a connection, with its number.
 #[cfg(all(feature = "local", unix))]
 #[derive(Debug)]
 pub(crate) enum SocketEvent {

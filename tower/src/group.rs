@@ -1,6 +1,6 @@
 //! A throttle of a group: the machine of `autothrottle-shared` decides, and one task carries what it says.
 //!
-//! What happens in one turn of the runtime is said in one message: the task takes it, and no call does.
+//! The messages of one turn of the runtime leave as one: the task takes it, and no call does.
 
 use std::collections::VecDeque;
 
@@ -15,11 +15,11 @@ pub(crate) struct Group {
     pub config: Config,
     /// Requests that will never leave, with the reason for each.
     pub refused: VecDeque<(Ticket, Error)>,
-    /// What its engine noticed.
+    /// The notices of its engine.
     pub notices: Vec<Notice>,
     /// How this process speaks to the others, until its task has it.
     transport: Option<Transport>,
-    /// What this process says last.
+    /// The last effects of this process.
     last: Option<mpsc::UnboundedSender<Effect>>,
     /// Whether the task has said it.
     left: watch::Sender<bool>,
@@ -54,7 +54,7 @@ impl Group {
         self.machine.submit(now, &ask).map(ticket).map_err(error)
     }
 
-    /// Who may leave. The task has the timer.
+    /// The next request that may leave. The task has the timer.
     pub fn poll(&mut self, now: Instant) -> Option<Ticket> {
         self.machine.poll(now).map(ticket)
     }
@@ -124,8 +124,8 @@ impl Group {
         let _ = self.machine.order(now, order);
     }
 
-    /// What the task that carries needs, once: the way, and what comes over it last. The first request within
-    /// a runtime starts that task.
+    /// The task's needs, once: the way, and what comes over it last. The first request within a runtime
+    /// starts that task.
     pub fn start(&mut self) -> Option<(Transport, mpsc::UnboundedReceiver<Effect>)> {
         self.machine.wake_at()?;
         let (last, receiver) = mpsc::unbounded_channel();
@@ -147,7 +147,7 @@ impl Group {
         (self.turn(now), self.machine.wake_at(), self.left.clone())
     }
 
-    /// What is to be said to the others.
+    /// The effects for the others.
     fn turn(&mut self, now: Instant) -> Vec<Effect> {
         let mut says = Vec::new();
         while let Some(effect) = self.machine.poll_effect(now) {

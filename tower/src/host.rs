@@ -1,4 +1,4 @@
-//! Who decides: an engine of this process's own, or the machine of a group of processes.
+//! The part that decides: an engine of this process's own, or the machine of a group of processes.
 
 use autothrottle::{
     Boundary, Config, ConfigError, Failure, Instant, Notice, ScopeStats, Span, Stats, Ticket, Value,
@@ -20,13 +20,13 @@ pub(crate) enum Host {
     Group(Box<Group>),
 }
 
-/// What became of a request that asked.
+/// The result for a request that asked.
 pub(crate) enum Entered {
     Sent(Ticket),
     Waits(Ticket),
 }
 
-/// What to do next.
+/// The next step.
 pub(crate) enum Next {
     Send(Ticket),
     /// The request will never leave.

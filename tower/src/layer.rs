@@ -75,7 +75,7 @@ where
     }
 }
 
-/// What a request is counted in.
+/// The target in which a request is counted.
 fn target_of<B>(request: &Request<B>) -> Result<Target, Error> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let target = match (request.extensions().get::<Target>(), host) {

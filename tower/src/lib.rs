@@ -24,11 +24,11 @@
 //! * With the feature `reqwest` it is a middleware of `reqwest-middleware`.
 //!
 //! [`Options`] has each setting with its meaning, range and default; with none, each host gets one request a
-//! second. What serde reads will do, too, such as a file: names are then those of
-//! [the table of settings](https://github.com/autothrottle/autothrottle/blob/main/docs/settings.md), and times
-//! are milliseconds.
+//! second. A file that serde reads will do, too: names are then those of [the table of
+//! settings](https://github.com/autothrottle/autothrottle/blob/main/docs/settings.md), and times are
+//! milliseconds.
 //!
-//! # What it hears
+//! # The answers that it reads
 //!
 //! A throttle learns from answers: 429 and 503 make it back off, `Retry-After` and `RateLimit` fields hold it.
 //! [`Throttle::run`] and the layer hear each [`http::Response`]; [`Permit::settle`] tells it by hand. A permit

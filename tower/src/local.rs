@@ -40,7 +40,7 @@ use crate::event::{Event, FailureCause, Joins, LEASE, SocketEvent, joins};
 const LOCK: Duration = Duration::from_secs(2);
 /// No frame is longer, in bytes: a process that sends one is cut off.
 const MOST_BYTES: usize = 1 << 20;
-/// What a process that does not read may leave unread, in bytes: then it is cut off.
+/// The bytes that a process may leave unread: then it is cut off.
 const MOST_UNREAD: usize = 64 << 20;
 
 /// Processes of one machine that share their limits: those of this user with the same name, in Rust and Node.
@@ -97,7 +97,7 @@ pub(crate) struct Transport {
     /// The lock of another process, and since when this one sees it.
     locked: Option<((u64, i64, i64), Instant)>,
     pipes: u64,
-    /// What is still written.
+    /// The tasks that still write.
     writers: JoinSet<()>,
 }
 
@@ -498,7 +498,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut file, bytes)
 }
 
-/// Whole or not at all: no process reads a half. What changed is put behind it.
+/// Whole or not at all: no process reads a half. Changes are appended.
 fn write_state(path: &Path, own: &Path, store: &[u8]) -> io::Result<()> {
     if is_change(store) {
         return match fs::OpenOptions::new().append(true).open(beside(path, "state")) {
@@ -512,7 +512,7 @@ fn write_state(path: &Path, own: &Path, store: &[u8]) -> io::Result<()> {
     fs::rename(half, beside(path, "state"))
 }
 
-/// What the last leader remembered, and how old that is.
+/// The state that the last leader stored, and its age.
 fn read_state(path: &Path) -> io::Result<Option<(Vec<u8>, Span)>> {
     let file = beside(path, "state");
     let Ok(bytes) = fs::read(&file) else { return Ok(None) };
@@ -570,7 +570,7 @@ fn why(error: &io::Error, path: &Path) -> FailureCause {
 mod tests {
     use super::socket_name;
 
-    /// What `js/shared/node.ts` makes of them.
+    /// The name that `js/shared/node.ts` makes of them.
     #[test]
     fn a_socket_has_the_name_that_node_gives_it() {
         let names = [

@@ -57,7 +57,7 @@ pub enum Switch<T> {
     With(T),
 }
 
-/// What becomes of a wait that is longer than `max_retry_after`.
+/// The rule for a wait that is longer than `max_retry_after`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LongRetryAfter {
     /// The answer is given as it is.
@@ -103,7 +103,7 @@ impl<T> From<bool> for Switch<T> {
     }
 }
 
-/// What was typed, as the engine reads it.
+/// A typed option, as the engine reads it.
 pub(crate) trait Typed {
     fn typed(self) -> Value;
 }

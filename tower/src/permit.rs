@@ -113,7 +113,7 @@ fn has_timer() -> bool {
     Handle::try_current().is_ok() && panic::catch_unwind(|| drop(sleep(Duration::ZERO))).is_ok()
 }
 
-/// What became of a request that asked.
+/// The result for a request that asked.
 enum Asked {
     Sent(Ticket),
     Waits(Waiting),
@@ -165,7 +165,7 @@ pub struct Permit {
     target: Target,
 }
 
-/// What was taken for a request that was settled, in each of its scopes. Keep it where the true cost is known
+/// The charge of a request that was settled, in each of its scopes. Keep it where the true cost is known
 /// later: tokens, of which the last part of an answer tells.
 #[derive(Debug)]
 pub struct Charge {
@@ -184,8 +184,8 @@ impl Permit {
         self.sent_at
     }
 
-    /// Tells the throttle how the request ended: a response, an error, or [`Outcome`]. What it gives corrects
-    /// the cost.
+    /// Tells the throttle how the request ended: a response, an error, or [`Outcome`]. The charge that it
+    /// gives corrects the cost.
     pub fn settle(mut self, answer: &impl Answer) -> Charge {
         self.end(answer.outcome());
         let target = self.target.clone();
@@ -211,8 +211,8 @@ impl Drop for Permit {
 }
 
 impl Charge {
-    /// Corrects what the request costs in a scope, as often as more is known. What is more than was taken is
-    /// owed by those that come; what is less comes back.
+    /// Corrects what the request costs in a scope, as often as more is known. Requests that come later pay
+    /// for a higher cost; what is less comes back.
     ///
     /// # Errors
     ///

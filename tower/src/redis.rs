@@ -140,7 +140,7 @@ impl Transport {
         None
     }
 
-    /// What is on its way arrives, or is late.
+    /// Commands on their way arrive, or are late.
     pub async fn close(mut self) {
         while self.flying.join_next().await.is_some() {}
         let _ = timeout(LEASE, self.store.run(RELEASE, vec![self.store.id.clone().into_bytes()])).await;
@@ -252,7 +252,7 @@ impl Store {
         }
     }
 
-    /// What a leader says in one turn is one script, which first compares the lease.
+    /// The frames of a leader in one turn are one script, which first compares the lease.
     async fn send(&self, frames: Vec<(Epoch, String, Vec<u8>)>, tell: &UnboundedSender<Event>) {
         for frames in frames.chunk_by(|one, other| one.0 == other.0) {
             let epoch = frames[0].0;
@@ -270,7 +270,7 @@ impl Store {
                     });
                     unheard.collect()
                 }
-                // What is lost is said again.
+                // A lost message is sent again.
                 _ => Vec::new(),
             };
             heard.into_iter().for_each(|heard| _ = tell.send(heard));

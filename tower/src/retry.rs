@@ -43,7 +43,7 @@ impl Retry {
     /// How long to wait before the request is sent again; `None` if it is over.
     fn wait<R>(&self, answer: &Result<Response<R>, BoxError>) -> Option<Duration> {
         let outcome = match answer {
-            // What the throttle refused is refused again.
+            // A request that the throttle refused is refused again.
             Err(error) if error.is::<crate::Error>() => return None,
             Err(error) => Outcome::Failed(failure_of(&**error)),
             Ok(response) => response.outcome(),

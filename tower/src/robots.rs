@@ -38,7 +38,7 @@ use crate::{BoxError, Error, Target, Throttle};
 const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a host whose file could not be had is left alone.
 const A_MINUTE: Duration = Duration::from_secs(60);
-/// How long the body of the file may take. What waits for its turn has no limit, nor what the client waits for.
+/// How long the body of the file may take. The wait for a turn has no limit, nor has the client's own wait.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// RFC 9309 §2.3.1.2.
 const MOST_REDIRECTS: usize = 5;
@@ -72,16 +72,16 @@ pub struct Robots {
     hosts: Arc<Mutex<BTreeMap<String, Arc<OnceCell<Known>>>>>,
 }
 
-/// What is known of a host.
+/// The robots.txt of a host.
 struct Known {
-    /// What its file allows; without one that could be had, no URL is allowed.
+    /// The rules of its file; without one that could be had, no URL is allowed.
     rules: Option<Arc<[u8]>>,
     /// Whether it names a pace: then each request to the host is in the host's scope, too.
     has_pace: bool,
     until: Instant,
 }
 
-/// What came of asking for a file.
+/// The result of asking for a file.
 enum Asked {
     File(Vec<u8>),
     /// Its body broke off.
@@ -89,7 +89,7 @@ enum Asked {
     Nothing,
 }
 
-/// What the file before says, and whether it names a pace.
+/// The rules of the file before, and whether it names a pace.
 type Before = Option<(Arc<[u8]>, bool)>;
 
 impl Robots {
@@ -116,7 +116,7 @@ impl Robots {
         }
     }
 
-    /// What is known of a host, or will be once it is asked; then also what the file before says.
+    /// The robots.txt of a host, now or once it is asked; then also what the file before says.
     fn host(&self, origin: String) -> (Arc<OnceCell<Known>>, Before) {
         let now = Instant::now();
         let is_fresh = |host: &OnceCell<Known>| host.get().is_none_or(|known| known.until > now);

@@ -1,4 +1,4 @@
-//! What a request is counted in: its scopes, what it costs there, and how urgent it is.
+//! The target in which a request is counted: its scopes, what it costs there, and how urgent it is.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::{Method, Uri};
 
 use crate::Error;
 
-/// What a request is counted in. A URL is counted in its host:
+/// The target in which a request is counted. A URL is counted in its host:
 ///
 /// ```
 /// use autothrottle_tower::Target;
@@ -25,7 +25,7 @@ use crate::Error;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     scopes: Vec<(String, f64)>,
-    /// What it asks for, where that is known: its budget is found by it.
+    /// The call, where that is known: its budget is found by it.
     pub(crate) call: Option<Call>,
     pub(crate) priority: f64,
     pub(crate) delay: Duration,
@@ -68,12 +68,12 @@ impl Target {
         self
     }
 
-    /// What the request asks for, where that is known.
+    /// Adds the method and the URI, where they are known.
     pub(crate) fn by(self, method: &Method, uri: Uri) -> Self {
         Self { call: Some((method.clone(), uri)), ..self }
     }
 
-    /// What it costs in a scope.
+    /// The cost in a scope.
     pub(crate) fn cost_mut(&mut self, scope: &str) -> Option<&mut f64> {
         self.scopes.iter_mut().find(|(name, _)| name == scope).map(|(_, cost)| cost)
     }

@@ -81,8 +81,8 @@ pub(crate) struct Waits {
 }
 
 impl State {
-    /// Tells what was noticed. What waits for a server that turned out to have several budgets goes by its
-    /// route from here on. What waits for a scope that is down is refused.
+    /// Tells what was noticed. A request that waits for a server that turned out to have several budgets goes
+    /// by its route from here on. A request that waits for a scope that is down is refused.
     fn notice(&mut self, now: EngineInstant, told: &mut Vec<Notice>) {
         for notice in self.host.take_notices() {
             if let Notice::Budgets(_) = &notice {
@@ -171,22 +171,22 @@ impl Throttle {
         self.with(|host, now| host.order(now, scope, Order::Resume));
     }
 
-    /// Forgets what a scope learned, and lifts its hold. What is spent of quotas and budgets stays spent.
+    /// Forgets what a scope learned, and lifts its hold. The spent parts of quotas and budgets stay spent.
     pub fn reset(&self, scope: &str) {
         self.with(|host, now| host.order(now, scope, Order::Reset));
     }
 
-    /// What was learned, to store: anything that serde writes. See [`Throttle::restore`].
+    /// The learned state, to store: anything that serde writes. See [`Throttle::restore`].
     pub fn snapshot(&self) -> impl Serialize + Debug + Clone + use<> {
         self.with(|host, now| host.snapshot(now, wall_ms()))
     }
 
-    /// What the whole throttle does now.
+    /// The state of the whole throttle.
     pub fn stats(&self) -> Stats {
         self.with(|host, now| host.stats(now))
     }
 
-    /// What one scope does now: its delay, why it waits, what it has learned. `None` for a scope that is not
+    /// The state of one scope: its delay, why it waits, what it has learned. `None` for a scope that is not
     /// known.
     pub fn scope_stats(&self, scope: &str) -> Option<ScopeStats> {
         self.with(|host, now| host.scope_stats(now, scope))
@@ -362,7 +362,7 @@ async fn carry(inner: Weak<Shared>, mut transport: Transport, mut last: Unbounde
     let (tell, mut heard) = unbounded_channel();
     let mut inputs: Vec<Event> = Vec::new();
     loop {
-        // What else happens in this turn goes along.
+        // Other calls of this turn go along.
         tokio::task::yield_now().await;
         let Some(inner) = inner.upgrade() else { break };
         let (says, wake_at, left) = inner.quietly(|state, now| {
@@ -442,7 +442,7 @@ pub(crate) fn value_of<'de>(given: impl Deserializer<'de>, want: &str) -> Result
     })
 }
 
-/// What people should know goes to `tracing`.
+/// Writes a notice to `tracing`.
 fn tell(notice: &Notice) {
     match notice {
         Notice::NoEffect(found) => warn(found, "it has no effect"),

@@ -68,7 +68,7 @@ impl Transport {
         }
     }
 
-    /// What the machine is to know of what happened.
+    /// The event for the machine.
     pub fn hear(&mut self, heard: Event, tell: &UnboundedSender<Event>) -> Option<Event> {
         match self {
             #[cfg(feature = "redis")]
@@ -78,7 +78,7 @@ impl Transport {
         }
     }
 
-    /// What is on its way arrives, or is late.
+    /// Frames on their way arrive, or are late.
     pub async fn close(self) {
         match self {
             #[cfg(feature = "redis")]

@@ -66,7 +66,7 @@ async fn dropped_anywhere(throttle: &Throttle, work: impl Fn() -> Work) -> u32 {
             });
             let is_done = Cut { work: work(), polls, is_woken }.await;
             other.await.unwrap();
-            // Who is there next gets the slot, and the work goes to its end.
+            // The next request gets the slot, and the work goes to its end.
             timeout(Duration::from_secs(3600), work()).await.expect("a slot is lost");
             // A group's are of the writer, as this process heard them last.
             let stats = throttle.group().is_none().then(|| throttle.stats());

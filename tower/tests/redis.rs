@@ -1,5 +1,5 @@
 //! Limits that processes share through a real Redis: real time, for a server and its leases cannot be played.
-//! What is asserted are counts and orders, no times that a busy machine could miss.
+//! The assertions are about counts and orders, no times that a busy machine could miss.
 //!
 //! Needs `redis-server` or `valkey-server`; without one it is skipped by name, with `TEST_ALL` it fails.
 #![cfg(feature = "redis")]
@@ -92,7 +92,7 @@ async fn a_rate_and_a_quota_hold_for_all_of_a_group() {
     let roles = throttles.each_ref().map(|throttle| throttle.group().unwrap().role);
     assert_eq!(roles.iter().filter(|role| **role == Role::Leader).count(), 1, "{roles:?}");
     assert_eq!(throttles[0].group().unwrap().members, Some(3));
-    // What one says of all: its leader knows it, or it has heard.
+    // The report of one process about all: its leader knows it, or it has heard.
     let leader = &throttles[roles.iter().position(|role| *role == Role::Leader).unwrap()];
     assert_eq!(leader.stats().sent, 30);
     assert!((leader.scope_stats("a.example").unwrap().delay_ms - 50.0).abs() < 0.1);
@@ -161,7 +161,7 @@ async fn a_leader_that_leaves_is_replaced() {
     take(&[third], 3).await;
 }
 
-/// What a group cannot do is said, with the reason.
+/// A group's error for an operation that it does not allow has the reason.
 #[tokio::test]
 async fn a_store_that_does_not_allow_it_is_an_error() {
     let Some(server) = Server::start() else { return };

@@ -19,7 +19,7 @@ use tower::{ServiceBuilder, ServiceExt, service_fn, util::BoxCloneSyncService};
 type Body = Full<&'static [u8]>;
 type Client = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;
 
-/// What was asked for: each URL, and after how many milliseconds.
+/// The requests: each URL, and after how many milliseconds.
 type Asked = Arc<Mutex<Vec<(String, u128)>>>;
 
 const FILE: &[u8] = b"User-agent: my-bot\nDisallow: /private\nCrawl-delay: 2\n\nUser-agent: *\nDisallow: /\n";

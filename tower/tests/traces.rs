@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, advance, sleep, sleep_until},
 };
 
-/// What only the engine has, or what a driver counts by itself.
+/// Events that only the engine has, or that a driver counts by itself.
 const NOT_OURS: [&str; 12] = [
     "adopt", "crawl-delay", "prioritize", " cost=", " wall=", " retry=", " keep", " bad", " good",
     " waited=", " cost=", "pause\n",
