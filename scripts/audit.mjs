@@ -1,7 +1,7 @@
 /**
- * What is known against the dependencies, for each lock file: `npm run audit`. Crates by `cargo deny`
- * (advisories, licences, bans, sources: `deny.toml`; `cargo install cargo-deny --locked`), packages by
- * `npm audit`.
+ * Known advisories against the dependencies, for each lock file: `npm run audit`. Crates by `cargo deny`
+ * (advisories, licences, bans, sources: `deny.toml`; `cargo install cargo-deny --locked`), packages by `npm
+ * audit`.
  */
 import { spawnSync } from 'node:child_process'
 import { capture, root, start } from './lib.mjs'

@@ -101,10 +101,10 @@ function provenance() {
 
 /**
  * Makes the bindings fit for more hosts. Text is decoded and encoded by what is there at the first string,
- * not at import: jsdom has no `TextDecoder`, and there Node's own module has. What else runs at import goes:
- * bundlers keep it with all that it names. A module is one although it comes from another realm, as in edge
- * functions of Next.js: we never give anything else. Text always has what makes its room larger. And the
- * error of a call within a call is ours.
+ * not at import: jsdom has no `TextDecoder`, and there Node's own module has. Other code that runs at import
+ * is removed: bundlers keep it with all that it names. A module is one although it comes from another realm,
+ * as in edge functions of Next.js: we never give anything else. Text always has what makes its room larger.
+ * And the error of a call within a call is ours.
  *
  * @param names what wasm-opt calls the module's imports and exports now.
  */

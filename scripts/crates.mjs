@@ -2,8 +2,8 @@
  * The crates as they would be published: packed, each with its licence, and the one for tower compiled from
  * what was packed.
  *
- * A crate may need another one which is not published yet: cargo looks for it in the registry. So the one for
- * tower is packed without its lock file, and compiled with the others beside it.
+ * A crate may need another one which is not published yet: cargo looks for it in the registry. The one for
+ * tower is therefore packed without its lock file, and compiled with the others beside it.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'

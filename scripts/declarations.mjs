@@ -1,6 +1,6 @@
 /**
- * The declarations of `dist/`: what an entry exports, and what that needs. What files of the code export to
- * each other is no part of the package, so an editor does not offer it.
+ * The declarations of `dist/`: what an entry exports, and what that needs. Exports between files of the code
+ * are no part of the package, so an editor does not offer them.
  *
  * They are there once, in the folder that says it is CommonJS: ES modules may import CommonJS, and not the
  * other way round. Those of an ES entry are one line.
@@ -57,7 +57,7 @@ const ready = async () => {
 /** Code without its comments. */
 const bare = (text) => text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
 
-/** What a file declares, imports and passes on. */
+/** The declarations, imports and exports of a file. */
 function read(dist, path) {
   const text = readFileSync(join(dist, path), 'utf8')
   const { program, errors } = parseSync(path, text, { lang: 'dts' })
@@ -150,7 +150,7 @@ function shaken(dist, entries) {
   return [[PLATFORM, readFileSync(join(dist, PLATFORM), 'utf8')], ...texts]
 }
 
-/** What is left of a file. */
+/** The text of a file without the parts that no entry exports. */
 function textOf({ statements, stars, kept, used, given }, isThere) {
   // The comment that opens an entry is for its users, and stands before an import.
   let text = given.has('*')

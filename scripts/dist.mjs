@@ -2,8 +2,8 @@
  * TypeScript → `dist/`: plain modules with relative imports, which a page can load without a bundler; the
  * same code in CommonJS; declarations.
  *
- * All ES modules share one copy of the code. What differs between runtimes is who brings the WebAssembly, so
- * an entry that needs it is two lines: `import './module.js'`, which gives it, and the code.
+ * All ES modules share one copy of the code. Runtimes differ in the module that brings the WebAssembly, so an
+ * entry that needs it is two lines: `import './module.js'`, which gives it, and the code.
  *
  * A Worker carries the module once, as one it can compile. Jest and older Nodes cannot `require` ES modules.
  * A program that gets the package both ways would have two of each class.
@@ -59,12 +59,14 @@ const NONE = `
   const none = () => { throw new NotInitializedError() }
   export { none as engineModule, none as simulatorModule, none as sharedModule, none as llmModule }`
 
-/** Who looks for the end of a program: not pages that count bytes, nor Workers, which have none. */
+/**
+ * The module that looks for the end of a program: not pages that count bytes, nor Workers, which have none.
+ */
 const EXIT = `
   export let watchExit = () => {}
   export const giveExit = (watch) => { watchExit = watch }`
 const EXITING = ['index', 'undici', 'local', 'redis']
-/** In Node it comes with the module. So it is there twice, in no chunk. */
+/** In Node it comes with the module. It is therefore there twice, in no chunk. */
 const givesExit = (folder) => `
   import 'whole'
   import { giveExit } from './js/core/at-exit.js'
@@ -103,7 +105,7 @@ export async function makeDist() {
   writeFileSync(stamp, String(inputsAt))
 }
 
-/** What all bundles of entries have in common. */
+/** The common options of all bundles of entries. */
 const COMMON = {
   bundle: true,
   splitting: true,

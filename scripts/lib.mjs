@@ -1,5 +1,5 @@
 /**
- * What the scripts share: running programs, timing steps, and doing two things at once without mixing what
+ * Helpers of the scripts: running programs, timing steps, and doing two things at once without mixing what
  * they say.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -38,7 +38,9 @@ export function run(command, args, options = {}) {
   })
 }
 
-/** What a program prints, or `undefined` if it cannot be run. Of its errors, `inherit` shows what it says. */
+/**
+ * The output of a program, or `undefined` if it cannot be run. Of its errors, `inherit` shows what it says.
+ */
 export function capture(command, args, errors = 'pipe') {
   const stdio = ['ignore', 'pipe', errors]
   const result = spawnSync(command, args, { ...start(command), stdio, encoding: 'utf8' })
@@ -46,8 +48,8 @@ export function capture(command, args, errors = 'pipe') {
 }
 
 /**
- * How much is copied into callers: of what says `#[inline]` so much, of the rest only trifles. What most
- * calls of the engine run through says `#[inline(always)]`. With 30 in place of 15 its module is 1.4 kB
+ * How much is copied into callers: of what says `#[inline]` so much, of the rest only trifles. Code in the
+ * path of most calls of the engine says `#[inline(always)]`. With 30 in place of 15 its module is 1.4 kB
  * larger by brotli and no faster. With 120 it is 4.8 kB larger, and a call takes 20 to 110 ns less.
  */
 const INLINING = ['-Cllvm-args=-inline-threshold=5', '-Cllvm-args=-inlinehint-threshold=15']
@@ -65,7 +67,7 @@ export function buildWasm(flags) {
   return run('cargo', ['build', '--config', config, '--profile', 'wasm', '--target', target, ...flags])
 }
 
-/** What Node 20 and the oldest browsers read. */
+/** The features that Node 20 and the oldest browsers read. */
 export const WASM_FEATURES = [
   '--enable-bulk-memory',
   '--enable-nontrapping-float-to-int',

@@ -9,7 +9,7 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { capture, root } from './lib.mjs'
 
-/** What travels in the command. */
+/** The packages inside the command. */
 const IN_COMMAND = ['entities', 'htmlparser2', 'robots-parser']
 
 /** The notices of the crates that these link, for a platform or for all. */
@@ -39,7 +39,7 @@ function linked(ours, ...platform) {
   })
 }
 
-/** What is linked into the package of npm, and the page about it. */
+/** The notices of the code that is linked into the package of npm, and the page about it. */
 export function notices() {
   const ours = /^autothrottle-(?:component|javascript|shared-javascript|simulator)$/
   const parts = linked(ours, '--filter-platform', 'wasm32-unknown-unknown')
@@ -52,7 +52,7 @@ The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust)
   return [about, ...parts, noticeOf('fflate')].join('\n')
 }
 
-/** What of others is in the command's package. */
+/** The notices of the packages inside the command's package. */
 export function commandNotices() {
   const about = `# Third-party notices
 
@@ -61,7 +61,7 @@ Packages whose code is inside \`bin.js\`. Written by \`npm run bless\` of the re
   return [about, ...IN_COMMAND.map(noticeOf)].join('\n')
 }
 
-/** What is linked into Python's native module, on any platform. */
+/** The notices of the code that is linked into Python's native module, on any platform. */
 export function pythonNotices() {
   const about = `# Third-party notices
 

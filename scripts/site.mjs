@@ -11,7 +11,7 @@ import { main, root, run, step } from './lib.mjs'
 
 const site = `${root}/site`
 
-/** What the site is made with lies in its folder; fetched once. */
+/** The tools of the site lie in its folder; fetched once. */
 export async function fetchSite() {
   const { devDependencies } = JSON.parse(readFileSync(`${site}/package.json`, 'utf8'))
   if (Object.keys(devDependencies).every((name) => existsSync(`${site}/node_modules/${name}`))) return

@@ -6,8 +6,8 @@
  *     npm run test:nightly    what needs an hour: mutants, many seeds, the oldest versions
  *
  * Lanes run side by side, each in the order in which it is cheapest to fail. Cargo's lock does not stop them:
- * they build for other targets, into other folders. What a step prints comes when it ends, so that the lanes
- * do not mix; one failure ends all.
+ * they build for other targets, into other folders. A step's output comes when it ends, so that the lanes do
+ * not mix; one failure ends all.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
@@ -108,7 +108,7 @@ async function typescript(built) {
   await node('packed package', ['tests/package/packed.test.mjs'])
 }
 
-/** What npm has of other runtimes, of clients and of Redis' clients: too large for the core. */
+/** Installs npm's packages of other runtimes, of clients and of Redis' clients: too large for the core. */
 async function runtimes(folders = ['runtimes', 'clients', 'shared']) {
   for (const folder of folders) {
     // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
@@ -117,7 +117,7 @@ async function runtimes(folders = ['runtimes', 'clients', 'shared']) {
   }
 }
 
-/** What takes real time, real processes or other runtimes. */
+/** The tests that take real time, real processes or other runtimes. */
 async function slow(fetched, compiled) {
   await fetched
   await tsx('slow tests', files('tests/slow', '.test.ts'), '--test-concurrency=2')
@@ -174,7 +174,7 @@ async function all() {
   )
 }
 
-/** What tests of `stryker.config.json` are to notice changes of. */
+/** The rooms whose changes the tests of `stryker.config.json` must notice. */
 const MUTATED = ['answers', 'base', 'core', 'fetch', 'scopes', 'throttle'].map((room) => `js/${room}`)
 
 /** One after another: the reader of the morning's log wants each to the end. */

@@ -12,7 +12,7 @@ use wasmparser::{Chunk, Parser, Payload};
 use wit_component::{ComponentEncoder, DecodedWasm, OutputToString, WitPrinter};
 use wit_parser::Resolve;
 
-/// What registries show: sections of the names that OCI gives to annotations.
+/// The metadata that registries show: sections of the names that OCI gives to annotations.
 const ABOUT: [(&str, &str); 2] = [
     ("description", "Decides when the next request may be sent. No I/O, no clock, no imports."),
     ("licenses", "MIT"),

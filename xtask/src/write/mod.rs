@@ -72,7 +72,8 @@ fn default_of(
     if text.when.is_empty() { value } else { format!("{value}; {}", tongue(text.when)) }
 }
 
-/// What a setting means, what it wants, its default and the reason for that, in a language's words.
+/// The documentation of a setting: its meaning, its type, its default and the reason for that, in a
+/// language's words.
 fn meaning(row: &Row, text: &Text, default: &str, tongue: impl Fn(&str) -> String) -> String {
     let mut parts = vec![tongue(text.about)];
     if matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction) {

@@ -27,7 +27,7 @@ const SECTIONS: &[(Section, &str, &str)] = &[
     (Section::Root, "ThrottleOptions", "All options of a throttle. Settings of scopes may stand at the top."),
 ];
 
-/// What only JavaScript has: Python's clients come hop by hop.
+/// The options that only JavaScript has: Python's clients come hop by hop.
 const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "unref"];
 
 /// Types that the kind does not say.
@@ -134,7 +134,7 @@ fn default_of(row: &Row, text: &Text) -> String {
     super::default_of(row, text, own, pythonic)
 }
 
-/// What a setting means, in lines that fit.
+/// The documentation of a setting, in lines that fit.
 fn doc(row: &Row, text: &Text) -> String {
     let mut doc = super::meaning(row, text, &default_of(row, text), pythonic);
     let scrapys = scrapys(text);

@@ -51,7 +51,7 @@ fn pythonic(text: &str, unit: &str) -> String {
     text.replace("; infinite before", ", and before").replace("milliseconds", unit).replace('`', "``")
 }
 
-/// A record as a class. What has a default stands last.
+/// A record as a class. A field with a default stands last.
 fn class(record: &Record, is_engines: bool) -> String {
     let mut code = String::new();
     let (mut fields, about) = (fields_of(record), record.about.trim());

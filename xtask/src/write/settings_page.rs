@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::typescript_options::{SECTIONS, default_of, settings};
 
-/// What a setting wants, as few words as a table has room for.
+/// The type of a setting, in as few words as a table has room for.
 fn in_short(wants: &str) -> String {
     let range = wants.strip_prefix("a whole number from ").and_then(|range| range.split_once(" to "));
     if let Some((least, most)) = range {

@@ -109,7 +109,7 @@ fn default_of(row: &Row, text: &Text) -> String {
     super::default_of(row, text, own, rustic)
 }
 
-/// What a setting means, in lines that fit.
+/// The documentation of a setting, in lines that fit.
 fn doc(row: &Row, text: &Text) -> String {
     let doc = super::meaning(row, text, &default_of(row, text), rustic);
     let mut out = String::new();

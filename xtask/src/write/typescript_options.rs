@@ -195,7 +195,7 @@ pub fn types() -> String {
             if !text.because.is_empty() {
                 write!(doc, " {}", text.because).unwrap();
             }
-            // What a model of server wants depends on the model.
+            // The settings of a simulated server depend on its model.
             let optional =
                 if is_required && (section != Section::Server || row.key == "model") { "" } else { "?" };
             let mut wanted = format!(" {}", typescript(row, text));

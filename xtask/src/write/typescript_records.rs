@@ -21,14 +21,14 @@ pub const WORDS: [(Words, &str, &str); 5] = [
     (Failure::WORDS, "", "Failure"),
 ];
 
-/// What statistics are made of.
+/// The records of statistics.
 pub const STATS: [Record; 4] = [BudgetStats::RECORD, ScopeStats::RECORD, SharedStats::RECORD, Stats::RECORD];
 
-/// What notices are made of. Only the first has a name for users.
+/// The records of notices. Only the first has a name for users.
 const NOTICES: [Record; 6] =
     [Pace::RECORD, Held::RECORD, Heard::RECORD, Diagnostic::RECORD, Stall::RECORD, Several::RECORD];
 
-/// What a host adds to what the engine says.
+/// The fields that a host adds to the engine's.
 const ADDED: [(&str, Field); 1] = [(
     "Stats",
     Field {
@@ -58,7 +58,7 @@ pub fn translated(text: &str, name: impl Fn(&str) -> String, none: &str) -> Stri
     out
 }
 
-/// What stands between `Option<` and `>`, and whether it may be missing, or its key.
+/// The type inside `Option<` and `>`, and whether it may be missing, or its key.
 pub fn inside(kind: &str) -> (&str, bool, bool) {
     let within = |of| kind.strip_prefix(of).and_then(|rest| rest.strip_suffix('>'));
     match (within("Option<"), within("Rare<")) {
