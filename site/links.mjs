@@ -1,5 +1,5 @@
 /**
- * What a link to the site shows elsewhere: a title, a sentence and a picture for each page (`head`). Each
+ * The look of a link to the site elsewhere: a title, a sentence and a picture for each page (`head`). Each
  * story of the playground gets a page, too (`covers`): its own link is behind a `#` that other sites never
  * see.
  *
@@ -154,7 +154,7 @@ ${tags({ title, description: about, picture: `story-${name}`, path: `story/${nam
 </html>
 `
 
-/** What stands behind the `#` of a story's link is its instant. Without one it shows how it ends. */
+/** The text behind the `#` of a story's link is its instant. Without one it shows how it ends. */
 const STORY = `const { story, end } = document.currentScript.dataset
 const at = /^#\\d+$/.test(location.hash) ? location.hash.slice(1) : end
 location.replace(\`../playground.html#\${story}@\${at}\`)

@@ -37,11 +37,14 @@ function oneStyle(folder) {
   rmSync(icons)
 }
 
-/** What the service worker keeps for a time without a network. The reference and pictures: once seen. */
+/**
+ * The files that the service worker keeps for a time without a network. The reference and pictures: once
+ * seen.
+ */
 const isKept = (path) =>
   /\.(?:html|js|css|wasm|svg)$/.test(path) && !/(?:^|\/)(?:sw\.js|404\.html|reference[/_].*)$/.test(path)
 
-/** What a page says before it is drawn (its base, light or dark) is one file for all pages. */
+/** The script that runs before a page is drawn (its base, light or dark) is one file for all pages. */
 function page(folder, path, early) {
   const up = path === '404.html' ? '' : relative(dirname(path), '.')
   const prefix = up === '' ? './' : `${up}/`

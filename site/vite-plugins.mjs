@@ -1,5 +1,5 @@
 /**
- * What the site's bundler does beside what it always does: it makes pages answer early on a phone.
+ * The plug-ins of the site's bundler: they make pages answer early on a phone.
  *
  * A page comes alive in parts, not in one long task. A module of WebAssembly is not unpacked and compiled on
  * the thread that draws. Libraries do not say again what a page says already. The service worker is a bundle
@@ -60,7 +60,10 @@ export const compiledBeside = {
   },
 }
 
-/** What libraries do as a page comes up, and costs more than it looks; and what readers of pages aloud miss. */
+/**
+ * Code of libraries that runs as a page comes up, and costs more than it looks; and what readers of pages
+ * aloud miss.
+ */
 const EDITS = {
   // The language that is there already, set again, has every element of a page styled anew.
   '/vitepress/dist/client/app/index.js': [

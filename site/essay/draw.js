@@ -50,7 +50,7 @@ export function draw(canvas, { runs, hosts, server }, now) {
   })
 }
 
-/** What a run's requests are at an instant. */
+/** The numbers of a run's requests at an instant. */
 export function counts({ requests }, now) {
   const found = { waiting: 0, flying: 0, served: 0, refused: 0 }
   for (const request of requests) {
@@ -231,7 +231,7 @@ function dot(ctx, state, x, y, radius, colours) {
   }
 }
 
-/** What a run does in each second: sent, served, refused, and what waits. */
+/** A run's requests in each second: sent, served, refused, and what waits. */
 export function table({ requests, seconds }) {
   const rows = []
   for (let from = 0; from < seconds * 1000; from += 1000) {

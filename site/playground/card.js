@@ -1,6 +1,6 @@
 /**
- * Pictures for links: of the race, of a page, and of a story. Each is an SVG as text. So a
- * build (PNG by resvg), a browser (a canvas) and the README (the film) draw the same from the same figures.
+ * Pictures for links: of the race, of a page, and of a story. Each is an SVG as text. A build (PNG by resvg),
+ * a browser (a canvas) and the README (the film) therefore draw the same from the same figures.
  *
  * A test can compare the picture: no measured text, no fonts of the machine's own choice, and numbers with
  * one digit behind the point.
@@ -233,8 +233,8 @@ export function pageCard({ title, about, code }) {
 const CHART = { top: 250, bottom: 500 }
 
 /**
- * What the playground shows: the rate over time below the limit, and what came of it. `title` and `about` stand
- * above; `theme` is `light` or `dark`.
+ * A picture of the playground: the rate over time below the limit, and what came of it. `title` and `about`
+ * stand above; `theme` is `light` or `dark`.
  */
 export function storyCard(stage, { title, about, theme = 'light' }) {
   const look = THEMES[theme]

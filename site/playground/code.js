@@ -34,7 +34,7 @@ export function toCode(value, indent = '', width = 64) {
 export const toProgram = (throttle) =>
   `import { createThrottle } from 'autothrottle'\n\nconst throttle = createThrottle(${toCode(throttle)})\n`
 
-/** What was pasted: an object, or a call of `createThrottle` with one. */
+/** The value of pasted text: an object, or a call of `createThrottle` with one. */
 export async function parse(text) {
   const call = text.match(/createThrottle\s*\(([\s\S]*)\)\s*;?\s*$/)
   const literal = (call ? call[1] : text).trim().replace(/;$/, '').replace(/,$/, '')

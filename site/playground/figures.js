@@ -1,4 +1,4 @@
-/** What came of it, in figures: for each policy, or for each host where there are several. */
+/** The results, in figures: for each policy, or for each host where there are several. */
 import { policyOf } from './policies.js'
 import { hostOf, short, span } from './words.js'
 
@@ -35,7 +35,7 @@ export function inWords({ label, served, refused, failed, meanMs, waiting }, { l
   return `${label}: ${count(served)} served${mean}, ${bad.join(', ') || 'none refused'}${waits}.`
 }
 
-/** What a story showed, once it is over: what it is about, and a sentence for each line. */
+/** The verdict of a story that is over: what it is about, and a sentence for each line. */
 export function verdictOf(stage, lines, story) {
   const figures = lines.map((line) => figuresOf(stage, line))
   const { options } = stage.program
@@ -44,7 +44,7 @@ export function verdictOf(stage, lines, story) {
   return lines.length > 2 && story ? moral : [...moral, ...figures.map((each) => inWords(each, options))]
 }
 
-/** What a policy is called: by its kind; two of one kind get a letter. */
+/** The names of policies: the kind; two of one kind get a letter. */
 export function namesOf({ policies }) {
   const labels = policies.map(({ kind, name }) => name ?? (policyOf(kind) ?? policyOf('custom')).label)
   return labels[0] === labels[1] ? labels.map((label, index) => `${label} ${'AB'[index]}`) : labels

@@ -9,14 +9,14 @@ import { createSimulation } from 'autothrottle/simulate'
 import { count } from './figures.js'
 import { span } from './words.js'
 
-/** What can be asked for besides the presets. */
+/** The APIs to choose from besides the presets. */
 export const OTHERS = [
   { name: 'nginx', label: 'a server behind nginx (limit_req)' },
   { name: 'unknown', label: 'I don’t know its limit' },
 ]
 export const LIMITS = [0.5, 1, 2, 5, 10, 20, 50, 100]
 export const HOSTS = presetHosts
-/** What a link may say, and what it says by default. */
+/** The parameters of a link, with their defaults. */
 export const DEFAULT = { api: 'unknown', requests: 500, limit: 10 }
 
 const NETWORK = { latency: 80, jitter: 20 }
@@ -26,7 +26,7 @@ const DAY = 86_400_000
 
 /** Presets are this share of what is allowed. */
 const SHARE = 0.95
-/** What an owner says beside numbers of settings. */
+/** Rules of an owner beside numbers of settings. */
 const SPECIAL = {
   'api.airtable.com': { ban: 30_000 },
   'api.github.com': {
@@ -51,7 +51,7 @@ export function serverOf({ api, limit }) {
   return SPECIAL[api]?.model ? SPECIAL[api] : { ...server, ...allowance, ...SPECIAL[api] }
 }
 
-/** What the owner says, too, and the simulated server does not. */
+/** The owner's rules that the simulated server does not have. */
 export function missingOf({ api }) {
   if (!HOSTS.includes(api)) return ''
   if (api === 'api.github.com')
@@ -88,7 +88,7 @@ export const settingsOf = ({ api }) => (HOSTS.includes(api) ? preset(api).option
 const pacedOf = ({ limit, window, slots, allowance }) =>
   limit ? { limit, window } : slots && allowance?.window <= 60_000 ? allowance : undefined
 
-/** Who sends, in what order they are shown. */
+/** The runners, in the order in which they are shown. */
 function runnersOf(choice, server) {
   const { requests } = choice
   const isKnown = HOSTS.includes(choice.api)
@@ -123,8 +123,8 @@ function paceOf(server) {
 }
 
 /**
- * What becomes of the requests, by runner: `{ name, told, served, refused, left, seconds }`. It yields now and
- * then, so that a page can do something else.
+ * The requests of each runner, as they are played: `{ name, told, served, refused, left, seconds }`. It
+ * yields now and then, so that a page can do something else.
  */
 export function* playing(choice) {
   const server = serverOf(choice)
@@ -168,7 +168,7 @@ function counted({ status, answered }, requests) {
   return { served, refused, left: requests - served - refused, seconds: last / 1000 }
 }
 
-/** What came of it, in a sentence that can be quoted. */
+/** The result, in a sentence that can be quoted. */
 export function answer(choice, runs) {
   const { requests } = choice
   const [ours] = runs

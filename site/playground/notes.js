@@ -1,6 +1,6 @@
 /**
- * What happened beside requests, as notes on the time line: the server changed, you moved a slider, a refusal
- * made the throttle slower. Each note opens the rule that acted.
+ * Events beside requests, as notes on the time line: the server changed, you moved a slider, a refusal made
+ * the throttle slower. Each note opens the rule that acted.
  *
  * Notes that say the same and are near each other become one, with a count.
  */
@@ -13,7 +13,7 @@ import { short, span } from './words.js'
 /** The most notes that are read; beyond them, near ones are taken together. */
 const MOST = 8
 
-/** What acted, in words, and the page that has more. */
+/** The policies' actions, in words, and the page that has more. */
 export const RULES = {
   server: {
     title: 'The server changed',
@@ -76,7 +76,7 @@ export function notesOf({ program, recorders, now }) {
   }
 }
 
-/** What the story or you changed. */
+/** The changes by the story or by you. */
 function changesOf(program, now) {
   const before = (at) =>
     currentOf({ ...program, changes: program.changes.filter((each) => each.at < at) }, at)
@@ -119,7 +119,7 @@ function worth(value, unit) {
   return unit === '%' ? `${short(value * 100)} %` : short(value)
 }
 
-/** What a server does by itself. */
+/** The changes that a server makes by itself. */
 function serversOwn({ options }, now) {
   const all = Object.entries({ server: options.server, ...options.servers })
   return all
@@ -135,7 +135,7 @@ function serversOwn({ options }, now) {
     .filter(({ at }) => at <= now)
 }
 
-/** What the engine told, and refusals that it did not tell of. */
+/** The engine's notices, and refusals that have none. */
 function toldBy({ told, refusals }, { policies }, run) {
   const asked = JSON.stringify(policies[run]?.throttle ?? {})
   const isDeaf = /"backoff":(?:false|\{"statusCodes":\[\])/.test(asked)

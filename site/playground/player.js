@@ -124,7 +124,7 @@ export function usePlayer(say) {
 
   const start = () => {
     if (isPlaying.value || !stage.value) return
-    // What is over begins anew.
+    // A play that is over begins anew.
     if (isOver()) return load({ ...program.value, now: 0 }, { play: true })
     isPlaying.value = true
     stage.value.resume?.()

@@ -110,7 +110,7 @@ export function freshPolicy(kind) {
   return { kind, throttle: structuredClone(policyOf(kind).throttle) }
 }
 
-/** What stands at a path of the settings of scopes. */
+/** The value at a path of the settings of scopes. */
 export const at = ({ defaults }, path) => path.split('.').reduce((inner, key) => inner?.[key], defaults)
 
 /** The options with another value there. */
@@ -119,7 +119,7 @@ export const withAt = (throttle, path, value) => ({
   defaults: put(throttle.defaults ?? {}, path.split('.'), value),
 })
 
-/** What `configure` is given when the setting at `path` was changed: all of its section. */
+/** The argument of `configure` when the setting at `path` was changed: all of its section. */
 export function sectionOf({ defaults }, path) {
   const key = path.split('.')[0]
   return { [key]: defaults[key] }

@@ -1,5 +1,5 @@
 /**
- * What is on screen, as plain data: a program. A link carries it, and shows every reader the same.
+ * The screen, as plain data: a program. A link carries it, and shows every reader the same.
  *
  * The state is one object, from which the simulations are made and to which every change is added with its
  * time.
@@ -12,15 +12,15 @@ export function programOf(name) {
   return { story: name, now: 0, seed: 1, clients: 1, ...structuredClone(program) }
 }
 
-/** What a program is called in a tab and on a picture. */
+/** The title of a program in a tab and on a picture. */
 export const titleOf = ({ story }) => storyOf(story)?.title ?? 'Your own server and policies'
 
-/** What `createSimulation` is given for one of the policies. */
+/** The argument of `createSimulation` for one of the policies. */
 export function simulationOptions({ options, policies, seed, clients }, index) {
   return { ...options, seed, clients, throttle: policies[index].throttle }
 }
 
-/** What is in force at an instant: what it began with, and what was changed since. */
+/** The settings in force at an instant: what it began with, and what was changed since. */
 export function currentOf({ options, policies, changes }, now) {
   let { server, network } = options
   const shown = policies.map((policy) => policy)

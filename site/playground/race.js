@@ -47,7 +47,7 @@ export const PROGRAM = {
   span: 120_000,
 }
 
-/** What each runner gets. `simulate` is the package's: `autothrottle/simulate`. */
+/** The requests of each runner. `simulate` is the package's: `autothrottle/simulate`. */
 export function race(simulate) {
   return RUNNERS.map((runner) => {
     const { trace } = simulate({
@@ -74,7 +74,10 @@ export function result({ name, setTo, code }, pages) {
   return { name, setTo, code, pages, served, refused: pages.length - served, seconds }
 }
 
-/** What stands at `now`, in milliseconds: pages that wait here, are in the server's hands, served, refused. */
+/**
+ * The pages' places at `now`, in milliseconds: pages that wait here, are in the server's hands, served,
+ * refused.
+ */
 export function standing(pages, now) {
   const counts = { waiting: PAGES - pages.length, flying: 0, served: 0, refused: 0 }
   for (const { sent, answered, isServed } of pages) {
@@ -86,7 +89,7 @@ export function standing(pages, now) {
   return counts
 }
 
-/** What a runner knows of the server. */
+/** The runner's knowledge of the server. */
 export const knows = ({ setTo }) => (setTo ? `set to ${setTo}` : 'does not know the limit')
 
 /** The runner with the most pages of those that do not know the limit. */
@@ -103,7 +106,7 @@ export function headline(runs) {
   return `${best.name} got ${best.served} of ${PAGES} pages in ${whole(best.seconds)} without knowing the limit. ${lost}.`
 }
 
-/** Who won and why, in sentences with figures. */
+/** The winner and the reason, in sentences with figures. */
 export function verdict(runs) {
   const best = winnerOf(runs)
   const told = runs

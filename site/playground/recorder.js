@@ -1,5 +1,5 @@
 /**
- * What one policy did, as the charts want it: columns of samples, and the requests of the last while.
+ * The record of one policy, as the charts want it: columns of samples, and the requests of the last while.
  *
  * Both worlds feed it: a simulation in virtual time, and real requests through a service worker.
  */
@@ -81,7 +81,7 @@ export class Recorder {
     if (this.refusals.length > MOST_TOLD) this.refusals.splice(0, this.refusals.length - MOST_TOLD)
   }
 
-  /** What an answer adds to the figures. */
+  /** Adds an answer to the figures. */
   count({ at, scope, status, latencyMs }, request) {
     const totals = this.totals.get(scope)
     if (status >= 200 && status < 400) {
@@ -126,8 +126,8 @@ export class Recorder {
   }
 
   /**
-   * One more in flight, or one less. What the charts show is how many there were on average: a count at the
-   * instant of a sample would catch short requests now and then.
+   * One more in flight, or one less. The charts show how many there were on average: a count at the instant
+   * of a sample would catch short requests now and then.
    */
   fly(scope, at, by) {
     const flight = this.flights.get(scope)
@@ -154,7 +154,7 @@ export class Recorder {
   }
 }
 
-/** What came of it since the beginning. `allowed`: requests that the limit allowed in that time. */
+/** The sums since the beginning. `allowed`: requests that the limit allowed in that time. */
 const nothing = () => ({
   ...{ sent: 0, served: 0, refused: 0, failed: 0, latencyMs: 0, waitedMs: 0 },
   ...{ allowed: 0, limit: undefined, at: 0 },

@@ -1,6 +1,6 @@
 /**
- * The servers that can be picked: what each is like, and which of its settings a slider moves. What a model
- * leaves out keeps the simulator's own default (docs/settings.md).
+ * The servers that can be picked: what each is like, and which of its settings a slider moves. Settings that
+ * a model leaves out keep the simulator's own default (docs/settings.md).
  */
 
 const RATES = [0.2, 0.5, 1, 2, 3, 4, 5, 8, 10, 15, 20, 30, 50, 100]
@@ -65,7 +65,7 @@ export function freshServer(model) {
   return { model, ...Object.fromEntries(fields.map(({ key, start }) => [key, start])) }
 }
 
-/** What can be added to any server or to the way there: a slider each, 0 is without. */
+/** Faults and habits that any server or the way there can have: a slider each, 0 is without. */
 export const EXTRAS = [
   {
     of: 'network',

@@ -1,5 +1,5 @@
 /**
- * What can be taken away from a page: its link, a picture of its result, a frame for another page.
+ * The things that you can take away from a page: its link, a picture of its result, a frame for another page.
  *
  * Where a browser has no clipboard for pictures, or refuses it, the picture is a file, and the page says so.
  * The drawing loads no file, or a canvas would give no pixels: ours are text alone.

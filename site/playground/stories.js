@@ -170,7 +170,7 @@ export const STORIES = [
 /** `once`, `7 times`. */
 const times = (number) => (number === 1 ? 'once' : `${count(number)} times`)
 
-/** What is there to look at before it moves: a story that is over, with its verdict. */
+/** The picture before it moves: a story that is over, with its verdict. */
 export const OPENING = { story: 'retry-after', at: 60_000 }
 
 export const storyOf = (name) => STORIES.find((story) => story.name === name)

@@ -3,10 +3,10 @@
  * without a network: what was seen, and the guides, their search and the playground also if they were not
  * (`relocate.mjs` writes their list into this file).
  *
- * A worker may end between two requests, and forget its server. So each request says what the server is like,
- * and time counts from the epoch: a new worker goes on. The network comes first, the cache is for when there
- * is none, and what a new release lacks goes. Files are fetched when a page says so: a page does not wait for
- * an activation that waits for a megabyte.
+ * A worker may end between two requests, and forget its server. Each request therefore says what the server
+ * is like, and time counts from the epoch: a new worker goes on. The network comes first, the cache is for
+ * when there is none, and what a new release lacks goes. Files are fetched when a page says so: a page does
+ * not wait for an activation that waits for a megabyte.
  */
 import { playServer } from 'autothrottle/simulate'
 

@@ -17,7 +17,7 @@ const ROWS = [
 /** How high the time line of this many policies is. */
 export const timelineHeight = (groups) => 30 + groups * (ROWS.length * 18 + gapOf(groups))
 
-/** What lies between groups; the names of many stand there. */
+/** The space between groups; the names of many stand there. */
 const gapOf = (groups) => (groups > 2 ? 22 : 10)
 
 /** A hook of uPlot that draws it. `marks()` gives the groups: `{ colour, label, requests }`; `lit()` one request. */

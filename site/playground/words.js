@@ -1,4 +1,4 @@
-/** What the engine says in numbers, in words. */
+/** The engine's numbers, in words. */
 
 /** The first server of several has a host's name, too. */
 export const hostOf = (scope) => (scope === 'server' ? 'bad.example' : scope)

@@ -1,4 +1,4 @@
-/** What a driver of a browser is needed for: keys, widths, preferences, a reload without a network. */
+/** Tests that need a driver of a browser: keys, widths, preferences, a reload without a network. */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { register } from 'node:module'

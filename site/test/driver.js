@@ -16,7 +16,7 @@ addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) 
   seen.errors.push(`policy: ${violatedDirective} ${blockedURI}`),
 )
 
-/** What is downloaded comes here. */
+/** Downloads come here. */
 let saved
 const createObjectURL = URL.createObjectURL
 URL.createObjectURL = (blob) => {
@@ -184,7 +184,7 @@ async function race() {
 async function playground() {
   await until('the first story', () => all('.pg-stage canvas').length === 6 && clock() === '1:00')
   await real()
-  // Who comes near to typing has what it takes, also without a network.
+  // A reader who comes near to typing has the code for it, also without a network.
   one('#pg-code-0').dispatchEvent(new FocusEvent('focusin', { bubbles: true }))
   await until('the reader of options', () => fetched().filter((name) => /\/dist\./.test(name)).length >= 2)
   await wait(500)

@@ -1,6 +1,6 @@
 /**
- * What can be taken away from the pages, in Chromium: links that show, pictures, frames; the race with real
- * requests; and the scenes of *How it works*, with and without motion.
+ * The things that you can take away from the pages, in Chromium: links that show, pictures, frames; the race
+ * with real requests; and the scenes of *How it works*, with and without motion.
  */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -100,7 +100,7 @@ test('no link of the guides leads to a place that is not there', {
   const dead = pages.flatMap((page) =>
     [...text(page).matchAll(/<a [^>]*?href="([^"#:]*)#([^"]+)"/g)]
       .map(([, path, id]) => [path ? join(dirname(page), path) : page, decodeURIComponent(id)])
-      // What stands behind the `#` of these is theirs.
+      // The text behind the `#` of these is theirs.
       .filter(([path]) => !/^(?:playground|my-api|race)\.html$/.test(path))
       .filter(([path, id]) => !existsSync(`${dist}/${path}`) || !text(path).includes(` id="${id}"`))
       .map((link) => `${page}: ${link.join('#')}`),

@@ -24,7 +24,7 @@ function switchAtOnce() {
 const LINES = `const throttle = createThrottle({ rate: 5 })   // five a second to each host
 const response = await throttle.fetch(url)     // as fetch`
 
-/** What to type, and why: how the race ends. */
+/** The command to type, and the reason: how the race ends. */
 const Verdict = () =>
   h('div', { class: 'home-verdict' }, [
     h('pre', { tabindex: 0 }, h('code', LINES)),
