@@ -2,7 +2,7 @@
 
 use crate::{record::words, slab::handle, time::Instant};
 
-/// What the driver should do now.
+/// The driver's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send this request now. Ask again: there may be more.
@@ -12,18 +12,18 @@ pub enum Decision {
     Wait {
         /// When it is worth asking again.
         until: Instant,
-        /// Who makes us wait, and why.
+        /// The scope that makes us wait, and the reason.
         because: Cause,
     },
     /// Time alone changes no decision: no request waits, or all that wait need an answer, a `resume`, a
     /// setting.
     Idle {
-        /// Who makes the waiting requests wait; `None` when no request waits.
+        /// The scope that makes the waiting requests wait; `None` when no request waits.
         because: Option<Cause>,
     },
 }
 
-/// Who makes a request wait, and why.
+/// A scope that makes a request wait, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// The scope's handle; `None` for limits of the whole throttle and of the request itself.
@@ -55,7 +55,7 @@ words! {
         Delay = "delay",
         /// The longer delay after bad answers.
         Backoff = "backoff",
-        /// What robots.txt asks for.
+        /// A delay by robots.txt.
         CrawlDelay = "crawl-delay",
         /// The delay of the slot that is next.
         SlotDelay = "slot-delay",

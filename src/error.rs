@@ -1,5 +1,5 @@
-//! What can be wrong, as types: *never* (a cost above the whole quota), *wrong* (options), *full*. That a
-//! request may not leave *yet* is no error but a decision.
+//! Errors as types: *never* (a cost above the whole quota), *wrong* (options), *full*. That a request may not
+//! leave *yet* is no error but a decision.
 
 use core::fmt;
 
@@ -10,9 +10,9 @@ use crate::{decision::ScopeId, time::Span};
 pub struct Problem {
     /// Where: `scopes."api.example".backoff.factor`.
     pub path: String,
-    /// What would have been right.
+    /// The expected value.
     pub want: String,
-    /// What stood there.
+    /// The value that was found.
     pub got: String,
 }
 

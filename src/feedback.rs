@@ -7,21 +7,21 @@ use crate::{
     time::Span,
 };
 
-/// What `settle` takes.
+/// The argument of `settle`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// What came back.
+    /// The answer, if any.
     pub answer: Answer,
     /// From send to response headers in milliseconds; `None` if it was not measured.
     pub latency_ms: Option<f64>,
     /// Whether the latency may move `AutoThrottle`'s delay; Scrapy's `autothrottle_dont_adjust_delay` is the
     /// opposite.
     pub adjust_delay: bool,
-    /// What the request really cost; `None` if it cost what was expected.
+    /// The real cost of the request; `None` if it cost what was expected.
     pub cost: Option<Cost>,
     /// Whether the answer is bad, if the caller knows better than the status and the settings.
     pub is_bad: Option<bool>,
-    /// What the server asked for.
+    /// The wait and the quota that the server stated.
     pub hint: Hint,
 }
 
@@ -49,7 +49,7 @@ words! {
     }
 }
 
-/// What a server asked for, in spans.
+/// A server's hints, in spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hint {
     /// Not to send for so long, with a second more where the server speaks whole seconds.
@@ -60,7 +60,7 @@ pub struct Hint {
     pub is_quota: bool,
     /// Whether a 403 refuses the pace: it counts as a 429.
     pub is_limit: bool,
-    /// What is left of its quota.
+    /// The rest of its quota.
     pub told: QuotaReport,
     /// Whether the pace in it may be off by half.
     pub is_rough: bool,
@@ -75,7 +75,7 @@ impl Hint {
         self.hold.is_none() && self.told.left.is_none() && self.told.pace.is_none()
     }
 
-    /// What hints mean for a scope. A second is added where the server speaks whole seconds.
+    /// The meaning of hints for a scope. A second is added where the server speaks whole seconds.
     pub fn of(hints: &Hints) -> Self {
         let span = |ms: u64| Span::from_millis(ms as f64);
         let quota = hints.quotas.iter().find(|quota| quota.counts_requests() && quota.remaining.is_some());
@@ -105,8 +105,8 @@ impl Feedback {
         Self { answer: Answer::Response { status }, ..Self::IGNORED }
     }
 
-    /// What a boundary of plain numbers says: a status from 100 to 599 is a response, 0 a connection that
-    /// failed, 1 a timeout, anything else teaches no pace. What is no latency or no cost is unknown. `bad`
+    /// Reads a boundary of plain numbers: a status from 100 to 599 is a response, 0 a connection that failed,
+    /// 1 a timeout, anything else teaches no pace. A number that is no latency or no cost is unknown. `bad`
     /// above 0 is a bad answer whatever its status, 0 is none, NaN is unknown.
     #[inline]
     pub fn from_numbers(status: f64, latency_ms: f64, adjust_delay: bool, cost: f64, bad: f64) -> Self {

@@ -1,4 +1,4 @@
-//! What a server says about its limits, read by [`autothrottle_reading`]; and how it is shown to people.
+//! The limits that a server states, read by [`autothrottle_reading`]; and how it is shown to people.
 
 use crate::Value;
 
@@ -9,9 +9,9 @@ pub use autothrottle_reading::headers::{
 
 // [`Hints`] as a tree of plain values, for hosts that show them as data.
 //
-// The governing quota's fields stand at the top as well. What is unknown is left out, but for `delayMs` and
-// `source`: those two are [`Value::Nothing`], so that a reader sees that the server did not say how long to
-// wait.
+// The governing quota's fields stand at the top as well. A field that is unknown is left out, but for
+// `delayMs` and `source`: those two are [`Value::Nothing`], so that a reader sees that the server did not say
+// how long to wait.
 
 impl From<&Hints> for Value {
     fn from(hints: &Hints) -> Self {

@@ -1,7 +1,8 @@
 //! The list of the policies that a scope may have or not. A new one is its file, and a line here.
 //!
 //! Each of these is made, configured, told of sends and answers, asked, remembered and forgotten by the same
-//! code. What every scope has (slots, the delay between sends, backoff, quotas) is composed in `scope`.
+//! code. Parts that every scope has (slots, the delay between sends, backoff, quotas) are composed in
+//! `scope`.
 
 use crate::{
     config::{ScopeConfig, Typed},
@@ -12,13 +13,13 @@ use crate::{
 
 macro_rules! policies {
     ($($name:ident: $state:ty, $config:expr, $reason:expr;)*) => {
-        /// What the optional policies of a scope know.
+        /// The states of a scope's optional policies.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Policies {
             $($name: Option<Box<$state>>,)*
         }
 
-        /// What they remember: a few numbers each.
+        /// Their memory: a few numbers each.
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub struct Memory {
             $(
@@ -158,8 +159,8 @@ macro_rules! policies {
                 most.into_iter().flatten().min()
             }
 
-            /// What keeps a request of this cost. A gap that a policy found is exact, unless the user wants a
-            /// spread.
+            /// The limit that keeps a request of this cost. A gap that a policy found is exact, unless the
+            /// user wants a spread.
             pub fn verdict(&self, config: &ScopeConfig, now: Instant, sends: delay::State, cost: Cost) -> Verdict {
                 let mut strictest = Verdict::Go;
                 $(if let (Some(state), Some(own)) = (&self.$name, $config(config)) {
@@ -188,7 +189,7 @@ macro_rules! policies {
                 true $(&& self.$name.as_ref().is_none_or(|state| Policy::is_free(&**state, now)))*
             }
 
-            /// What is worth remembering.
+            /// The state that is worth a snapshot.
             pub fn remember(&self, config: &ScopeConfig, now: Instant) -> Memory {
                 Memory {
                     $($name: match (&self.$name, $config(config)) {

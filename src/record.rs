@@ -1,5 +1,5 @@
-//! What comes out of the engine, each shape and each word once: a macro makes the Rust type, its value for
-//! hosts without types, the way back, and its row in the table.
+//! The engine's output, each shape and each word once: a macro makes the Rust type, its value for hosts
+//! without types, the way back, and its row in the table.
 //!
 //! `cargo xtask write` writes the types of TypeScript and Python from these rows. The engine never names
 //! them, so the WebAssembly module has no documentation in it.
@@ -14,9 +14,9 @@ use crate::value::Value;
 pub struct Record {
     /// Its name in Rust.
     pub name: &'static str,
-    /// What it is, with Rust's names.
+    /// The record's documentation, with Rust's names.
     pub about: &'static str,
-    /// What it has, in order.
+    /// Its fields, in order.
     pub fields: &'static [Field],
 }
 
@@ -27,7 +27,7 @@ pub struct Field {
     pub name: &'static str,
     /// Its type in Rust, as it is written.
     pub kind: &'static str,
-    /// What it means, with Rust's names.
+    /// The field's documentation, with Rust's names.
     pub about: &'static str,
 }
 
@@ -36,28 +36,29 @@ pub struct Field {
 pub struct Words {
     /// Its name in Rust.
     pub name: &'static str,
-    /// What it is.
+    /// The documentation.
     pub about: &'static str,
     /// Each word, and what it says.
     pub words: &'static [(&'static str, &'static str)],
 }
 
-/// What few records have: hosts leave its key out of the others.
+/// A field that few records have: hosts leave its key out of the others.
 pub type Rare<T> = Option<T>;
 
 /// The entries of an object, as they are put together.
 pub type Entries = Vec<(&'static str, Value)>;
 
-/// What a field of a record may be. A record in a record is flat: its fields stand among the others.
+/// The type of a record's field. A record in a record is flat: its fields stand among the others.
 pub trait Member: Default {
     /// Adds it to the entries of its record.
     fn put(&self, key: &'static str, to: &mut Entries);
 
-    /// Finds it among the entries of its record. What is missing, or of another kind, is the default.
+    /// Finds it among the entries of its record. An entry that is missing, or of another kind, is the
+    /// default.
     fn get(key: &str, of: &Value) -> Self;
 }
 
-/// What is one value.
+/// A field that is one value.
 pub trait Plain: Sized {
     /// As a value.
     fn plain(&self) -> Value;
@@ -260,7 +261,7 @@ macro_rules! words {
                 }
             }
 
-            /// What a word stands for.
+            /// The value that a word stands for.
             pub fn of_name(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|each| each.name() == name)
             }
@@ -293,7 +294,7 @@ macro_rules! kinds {
         }
 
         impl $Name {
-            /// What it is.
+            /// The documentation.
             pub const ABOUT: &str = concat!($($about),*);
 
             /// Each kind with what it says and the name of its record, and these.

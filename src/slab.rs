@@ -3,8 +3,8 @@
 //! One long vector is copied when it grows, and WebAssembly's memory never shrinks, so the old copy is lost.
 //! Pages stay where they are; only the first one grows.
 //!
-//! A handle may outlive its item: the place has another item by then. So each item has a generation, and an
-//! [`Id`] means the item only while both agree.
+//! A handle may outlive its item: the place has another item by then. Each item therefore has a generation,
+//! and an [`Id`] means the item only while both agree.
 //!
 //! Looking an item up is inlined, for it is half of what a decision costs in code that is compiled for size:
 //! without it a request that waits takes a tenth longer.

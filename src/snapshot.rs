@@ -1,4 +1,4 @@
-//! What was learned, as plain data that survives a process and a change of clock.
+//! The learned state, as plain data that survives a process and a change of clock.
 //!
 //! An instant of one machine's clock has no meaning on another's, so only spans are kept, and the wall time
 //! at which they were taken. The last send is kept too, so a restored engine starts without a burst. A
@@ -27,7 +27,7 @@ pub struct Snapshot {
     pub scopes: Vec<(String, Learned)>,
 }
 
-/// What one scope learned. All spans are counted back from, or on from, the moment of the snapshot.
+/// The learned state of one scope. All spans are counted back from, or on from, the moment of the snapshot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Learned {
     /// How much older than the snapshot it is: an engine writes all at once, others put several together.
@@ -36,19 +36,19 @@ pub struct Learned {
     pub since_send: Option<Span>,
     /// Since the last send of each slot that still rests, or was in flight.
     pub rests: Vec<Span>,
-    /// What the policies remember that a scope may have or not.
+    /// The memory of the policies that a scope may have or not.
     pub policies: Memory,
-    /// What is left of a hold.
+    /// The rest of a hold.
     pub hold: Option<Span>,
     /// Whether the scope was paused.
     pub is_paused: bool,
-    /// What was consumed of quotas.
+    /// The spent parts of quotas.
     pub quotas: Vec<Spent>,
-    /// What robots.txt asks for.
+    /// The delay that robots.txt asks for.
     pub crawl: Option<Span>,
     /// Where backoff stands.
     pub backoff: Option<BackedOff>,
-    /// What the server said is left of its quota.
+    /// The rest of a quota, as the server stated it.
     pub left: Option<Left>,
     /// Which routes spend from which of its budgets.
     pub routes: Vec<Known>,
@@ -75,7 +75,7 @@ pub struct BackedOff {
     pub is_good: bool,
 }
 
-/// What the server said is left of its quota.
+/// The rest of a quota, as the server stated it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Left {
     /// Units.
@@ -86,7 +86,7 @@ pub struct Left {
     pub pace: Span,
 }
 
-/// What a route, or a family of them, spends from.
+/// The budget that a route, or a family of them, spends from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
     /// A pattern, or the beginning of several.
@@ -111,7 +111,7 @@ impl BackedOff {
         }
     }
 
-    /// The state, with `offline` passed since. What was sent before is forgotten, so all that is sent now is
+    /// The state, with `offline` passed since. Sends before that are forgotten, so all sends from now on are
     /// news.
     pub(crate) fn state(self, now: Instant, offline: Span) -> backoff::State {
         let quiet = now - (self.quiet + offline);
@@ -141,7 +141,7 @@ impl Left {
     }
 }
 
-/// What was consumed of one quota.
+/// The spent part of one quota.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spent {
     /// The quota's window.
@@ -150,7 +150,7 @@ pub struct Spent {
     pub is_strict: bool,
     /// How long ago, and how much. A fixed window has one entry, its start.
     pub sends: Vec<(Span, Cost)>,
-    /// What the windows after this one have less.
+    /// The amount by which the windows after this one are reduced.
     pub owed: Cost,
 }
 

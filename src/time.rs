@@ -1,9 +1,9 @@
 //! Whole microseconds inside, milliseconds in plain numbers outside.
 //!
 //! A float that is rounded the wrong way sends a request early, or makes a driver spin on a wake-up that
-//! never comes. So the two directions are exact inverses: `Instant::from_millis` gives the *largest* instant
-//! whose millisecond value is not above the number given, and every span that we wait is rounded up. The
-//! origin is the driver's own: it may be 0, it may be 1970 (Workers); no code here assumes either.
+//! never comes. The two directions are therefore exact inverses: `Instant::from_millis` gives the *largest*
+//! instant whose millisecond value is not above the number given, and every span that we wait is rounded up.
+//! The origin is the driver's own: it may be 0, it may be 1970 (Workers); no code here assumes either.
 
 use core::{
     num::NonZeroU64,
@@ -87,8 +87,8 @@ impl Span {
         Self(micros)
     }
 
-    /// The smallest span that is not shorter than `ms`. What is no span (NaN, below 0) is none; a year is the
-    /// most.
+    /// The smallest span that is not shorter than `ms`. A number that is no span (NaN, below 0) is none; a
+    /// year is the most.
     pub fn from_millis(ms: f64) -> Self {
         if ms == 0.0 {
             return Self::ZERO;

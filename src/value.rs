@@ -2,8 +2,8 @@
 //! of object; this is what they are turned into, and out of.
 //!
 //! A deserializer that stops at the first wrong value tells its user one problem at a time. This one takes
-//! every value. What a host has and settings never want (functions, symbols, cycles) becomes [`Value::Other`]
-//! with its description, and the reader reports it with its path.
+//! every value. A value of the host that settings never want (functions, symbols, cycles) becomes
+//! [`Value::Other`] with its description, and the reader reports it with its path.
 
 use core::fmt;
 

@@ -1,7 +1,7 @@
 //! Settings that have no effect beside the others: what is known before the first request.
 //!
-//! Five slots behind a delay of a second are one slot, unless an answer takes seconds. What only shows while
-//! requests wait is found by the meter (`observe`).
+//! Five slots behind a delay of a second are one slot, unless an answer takes seconds. The meter (`observe`)
+//! finds limits that only show while requests wait.
 //!
 //! A notice names only what you typed: a default that another setting makes useless is no mistake of yours.
 

@@ -1,4 +1,4 @@
-//! What is meant by a name that is no setting: ours for a word of another library (p-queue, p-limit,
+//! Suggestions for a name that is no setting: ours for a word of another library (p-queue, p-limit,
 //! p-throttle, bottleneck, got, ky, axios, Crawlee), else the nearest.
 
 use super::table::{
@@ -82,7 +82,7 @@ pub(super) fn nearest(rows: &'static [Row], section: Section, key: &str) -> Opti
     nearest_of(key, rows.iter().filter(|row| is_near(row.section)).map(|row| row.key))
 }
 
-/// What to type in place of another library's word.
+/// The advice for another library's word.
 fn answer(section: Section, key: &str) -> Option<&'static str> {
     let typed: String = fold(key).collect();
     let is_it = |(sections, words, _): &&(&[Section], &str, &str)| {

@@ -6,8 +6,8 @@
 //! 1. A `rate` sets aside `delay`, `slotDelay`, `jitter` and `concurrency` of farther places.
 //! 2. A `delay` or a `slotDelay` sets aside the `rate` of farther places.
 //!
-//! Both in one place are an error. What was not typed gets its default in [`ScopeConfig::resolve`]. The cases
-//! are in `tests/native/config.rs`.
+//! Both in one place are an error. A setting that was not typed gets its default in [`ScopeConfig::resolve`].
+//! The cases are in `tests/native/config.rs`.
 //!
 //! [`ScopeConfig::resolve`]: super::ScopeConfig::resolve
 
@@ -41,7 +41,7 @@ impl Typed {
     /// `backoff.maxDelay`, which stands in an object of its own.
     pub(super) const MAX_DELAY: Self = Self(1 << 7);
 
-    /// What stands in one place.
+    /// The pace in one place.
     pub(super) fn read(fields: &mut Fields) -> Self {
         let near = Self::where_key(|key| fields.has(key));
         if near.has(Self::RATE) && near.has(Self::DELAY | Self::SLOT_DELAY) {
@@ -67,7 +67,7 @@ impl Typed {
         self.0 & settings.0 != 0
     }
 
-    /// What counts after a nearer place said `near`.
+    /// The pace that holds after a nearer place said `near`.
     pub(super) fn and(self, near: Self) -> Self {
         let mut far = self.0;
         if near.has(Self::RATE) {

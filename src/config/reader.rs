@@ -14,13 +14,13 @@ use crate::{
     value::{Value, item_path, number_text, quoted, text, whole_text},
 };
 
-/// What `jitter: true` means: half the delay to both sides, as in Scrapy.
+/// The meaning of `jitter: true`: half the delay to both sides, as in Scrapy.
 pub const JITTER: f64 = 0.5;
 
 /// How a function of the driver's language is described.
 const FUNCTION: &str = "a function";
 
-/// What is wanted where fields are to be.
+/// The expected type of a section.
 const OBJECT: &str = "an object";
 
 /// A setting that is a flag or an object of its own section.
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
         section: Section,
         problems: &'a mut Problems,
     ) -> Self {
-        // What is undefined is left out, also where a setting beside it would be in its way.
+        // An undefined value is left out, also where a setting beside it would be in its way.
         let is_left_out = |(key, value): &(String, Value)| {
             *value == Value::Nothing && rows.iter().any(|row| row.key == key)
         };
@@ -405,7 +405,7 @@ impl Kind {
         }
     }
 
-    /// What one item of a list has to be, in words.
+    /// The expected type of an item of a list, in words.
     fn wants_of_item(self) -> String {
         match self {
             Self::Codes { min } => text(&["a status from ", &whole_text(min.into()), " to 599"]),

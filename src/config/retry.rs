@@ -1,4 +1,5 @@
-//! What of `retry` the engine reads: after what a request is sent again, and how long a wait it takes.
+//! The parts of `retry` that the engine reads: after what a request is sent again, and how long a wait it
+//! takes.
 //!
 //! `limit` and `methods` are read here and kept to by the driver, which has the request. `when` is a function
 //! of the driver's.
@@ -13,7 +14,7 @@ use crate::{
     value::Value,
 };
 
-/// What holds where the options are silent.
+/// The settings without any options.
 pub(super) fn usual() -> Config {
     Config {
         status_codes: const { table::codes(Section::Retry, "statusCodes") }.into(),

@@ -49,9 +49,9 @@ pub struct ScopeConfig {
     pub rampup: Option<Rampup>,
     /// Requests per span, evenly spaced; complete.
     pub rate: Option<rate::Config>,
-    /// What the user said of this very scope's pace.
+    /// The settings that the user typed for the pace of this very scope.
     pub own: Typed,
-    /// What the user said of the pace, here or in the defaults.
+    /// The settings that the user typed for the pace, here or in the defaults.
     pub typed: Typed,
     /// The limit of all scopes together.
     pub(crate) global: u32,
@@ -174,7 +174,7 @@ impl ScopeConfig {
         if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
     }
 
-    /// What holds in a budget of this scope's server, or on the way to one: what the server says.
+    /// The settings of a budget of this scope's server, or on the way to one: what the server says.
     #[must_use]
     pub fn budget(&self) -> Self {
         Self {
@@ -214,12 +214,12 @@ impl ScopeConfig {
         self.own.has(Typed::DELAY | Typed::RATE | Typed::CONCURRENCY)
     }
 
-    /// What the rate policy wants to know.
+    /// The settings of the rate policy.
     pub fn rate_policy(&self) -> Option<rate::Config> {
         self.rate
     }
 
-    /// What the rampup policy wants to know.
+    /// The settings of the rampup policy.
     pub fn rampup_policy(&self) -> Option<rampup::Config> {
         let rampup = self.rampup?;
         let own = if self.own.has(Typed::DELAY) { self.delay_span() } else { Span::ZERO };
@@ -241,7 +241,7 @@ impl ScopeConfig {
         is_free && is_paced && self.rampup.is_none()
     }
 
-    /// What rampup's law wants to know where the pace is a ceiling with this gap.
+    /// The settings of rampup's law where the pace is a ceiling with this gap.
     pub fn ceiling_policy(&self, gap: Span, spread: f64) -> rampup::Config {
         rampup::Config {
             start: gap,
@@ -269,7 +269,7 @@ impl ScopeConfig {
         self.is_backoff || self.is_managed
     }
 
-    /// What the `AutoThrottle` policy wants to know, in Scrapy's seconds.
+    /// The settings of the `AutoThrottle` policy, in Scrapy's seconds.
     pub fn autothrottle_policy(&self) -> Option<autothrottle::Config> {
         let AutoThrottle { start_delay, max_delay, target_concurrency } = self.autothrottle?;
         // The defaults' delay is no bound where rampup looks for the right one.
@@ -324,8 +324,8 @@ impl ScopeConfig {
         config
     }
 
-    /// What follows from everything that was typed. A setting of the pace that was not typed gets the default
-    /// that fits what was:
+    /// The settings that follow from everything that was typed. A setting of the pace that was not typed gets
+    /// the default that fits what was:
     ///
     /// | typed | delay | slotDelay | jitter | concurrency |
     /// |---|---|---|---|---|

@@ -1,4 +1,4 @@
-//! What a table of settings is made of: sections, kinds, defaults.
+//! The parts of a table of settings: sections, kinds, defaults.
 //!
 //! One list makes two tables: `ROWS` for the engine, and `TEXTS` for what is written from it. The engine
 //! never names the second, so the WebAssembly module has no documentation in it.
@@ -12,7 +12,7 @@ pub struct Row {
     pub key: &'static str,
     /// Type and range.
     pub kind: Kind,
-    /// What holds where it was not typed.
+    /// The value if the setting was not typed.
     pub default: DefaultValue,
 }
 
@@ -23,7 +23,7 @@ pub struct Text {
     pub when: &'static str,
     /// Scrapy's or the draft's names, the one that counts first; empty where there is none.
     pub scrapy: &'static str,
-    /// What it means.
+    /// The meaning.
     pub about: &'static str,
     /// Why its default is what it is.
     pub because: &'static str,
@@ -31,7 +31,7 @@ pub struct Text {
     pub typescript: &'static str,
 }
 
-/// What holds where a setting was not typed.
+/// The value of a setting that was not typed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DefaultValue {
     /// It must be typed.
@@ -57,7 +57,7 @@ pub enum DefaultValue {
 pub enum Section {
     /// The options themselves, as far as the engine reads them.
     Root,
-    /// What else `createThrottle` takes: read by the driver, checked here.
+    /// The other options of `createThrottle`: read by the driver, checked here.
     Driver,
     /// `defaults` and each of `scopes`.
     Scope,
@@ -77,7 +77,7 @@ pub enum Section {
     Robots,
     /// Each of `hints`.
     HeaderMap,
-    /// What `simulate` takes.
+    /// The options of `simulate`.
     Simulation,
     /// `server` of a simulation.
     Server,
@@ -175,7 +175,7 @@ macro_rules! settings {
         $about:literal,
         $because:literal;
     )*) => {
-        /// What the engine knows of each setting.
+        /// The engine's rows of all settings.
         pub const ROWS: &[$crate::config::setting::Row] = &[$($crate::config::setting::Row {
             section: $crate::config::setting::Section::$section,
             key: $key,

@@ -1,7 +1,7 @@
-//! What a scope really does: its rate, how much is in flight, and which of its limits binds for how long.
+//! The real work of a scope: its rate, how much is in flight, and which of its limits binds for how long.
 //!
-//! Sixteen slots behind a delay of a second are one slot. So time is booked to the limit that keeps the head
-//! of the line waiting, and a limit that never does is found out.
+//! Sixteen slots behind a delay of a second are one slot. Time is therefore booked to the limit that keeps
+//! the head of the line waiting, and a limit that never does is found out.
 //!
 //! A window of a minute slides by two halves of a ring: this minute's counts and the last one's, which counts
 //! for the part of it that is still in the window. It remembers no request by itself. It only watches; no
@@ -37,7 +37,7 @@ fn place(bound: Option<Reason>) -> usize {
     bound.map_or(REASONS, |reason| reason as usize)
 }
 
-/// What happened in one window. Times are microseconds.
+/// The counts of one window. Times are microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     sends: u32,
@@ -50,7 +50,7 @@ struct Counts {
     bound: [u32; REASONS + 1],
 }
 
-/// What is going on from one look to the next.
+/// The activity from one look to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Activity {
     /// Requests in flight.

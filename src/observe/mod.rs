@@ -1,4 +1,4 @@
-//! What people may look at: the state of scopes, what really happened in the last minute, settings without
+//! The view for people: the state of scopes, what really happened in the last minute, settings without
 //! effect. It only watches; no decision depends on it.
 
 mod meter;

@@ -1,7 +1,7 @@
-//! What people and drivers should know, gathered until it is taken.
+//! Notices for people and drivers, gathered until they are taken.
 //!
-//! A step back is taken by time alone, so a look right before an answer and one right after it agree. So a
-//! scope that is watched keeps what its last notice said, and each answer is compared with that.
+//! A step back is taken by time alone, so a look right before an answer and one right after it agree. A
+//! watched scope therefore keeps its last notice, and each answer is compared with that.
 
 use crate::{
     record::{Rare, kinds, record, words},
@@ -13,7 +13,7 @@ words! {
     pub enum Watch {
         /// No word, at no cost.
         Nothing = "nothing",
-        /// What answers changed: a step of backoff, a delay, a hold.
+        /// Changes by answers: a step of backoff, a delay, a hold.
         Changes = "changes",
         /// Every answer as well.
         Answers = "answers",
@@ -45,7 +45,7 @@ kinds! {
         /// Answers of the scope name several budgets: the driver names the route of what waits, and of all
         /// that comes. Once.
         Budgets(Several) = "budgets",
-        /// A scope is down: no answer has come for `downAfter`. What waits for it is to be rejected.
+        /// A scope is down: no answer has come for `downAfter`. Requests that wait for it are to be rejected.
         Down(Stall) = "down",
     }
 }
@@ -67,7 +67,7 @@ record! {
     pub struct Held {
         /// The scope, with the hold that is kept.
         pace: Pace,
-        /// What the server asked for, in milliseconds, where `backoff.maxHold` cut it.
+        /// The wait that the server asked for, in milliseconds, where `backoff.maxHold` cut it.
         asked_ms: Rare<f64>,
     }
 
@@ -79,7 +79,7 @@ record! {
         is_bad: bool,
         /// The delay before it, in milliseconds.
         delay_before_ms: f64,
-        /// What is in flight after it.
+        /// The requests in flight after it.
         in_flight: u32,
         /// From send to response headers, in milliseconds, of a limit that processes share, if it was
         /// measured.
@@ -95,7 +95,7 @@ record! {
         setting: String,
         /// Where it is set: `defaults.concurrency`.
         path: String,
-        /// What was seen.
+        /// The observation, in words.
         why: String,
     }
 
@@ -114,14 +114,14 @@ record! {
     }
 }
 
-/// What the end of a request means beyond its scope.
+/// The effect of a request's end beyond its scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Settled {
     /// How long there were only bad answers, if that is now to be told.
     pub stall: Option<Span>,
     /// How long no answer came, if that is now to be told.
     pub down: Option<Span>,
-    /// What the server asked to wait.
+    /// The wait that the server asked for.
     pub wait: Option<Wait>,
     /// Whether it was a bad answer; `None` if it was no answer.
     pub is_bad: Option<bool>,
@@ -140,7 +140,7 @@ pub(crate) struct Wait {
     pub until: Instant,
 }
 
-/// What was last told of a scope.
+/// The last notice of a scope.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub delay_ms: f64,
@@ -149,7 +149,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// What an answer changed in the scope called `name` since the last notice. `most` is its longest hold;
+    /// The changes by an answer in the scope called `name` since the last notice. `most` is its longest hold;
     /// instants go out `shift` earlier.
     pub fn changes(self, after: Self, name: &str, most: Span, shift: Span, settled: &Settled) -> Vec<Notice> {
         let pace = || after.pace(name, shift);

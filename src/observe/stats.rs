@@ -13,7 +13,7 @@ record! {
         in_flight: u32,
         /// Requests that wait and will.
         waiting: u32,
-        /// What is left of it, in units, while that is known.
+        /// The rest of it, in units, while that is known.
         quota_left: Option<f64>,
         /// When it is there again, if it is used up: milliseconds of engine time.
         recovers_at: Option<f64>,
@@ -36,7 +36,7 @@ record! {
         backoff_step: u32,
         /// When the hold ends, if there is one: milliseconds of engine time.
         hold_until: Option<f64>,
-        /// What is left of the scarcest quota, in units.
+        /// The rest of the scarcest quota, in units.
         quota_left: Option<f64>,
         /// Why the first of the waiting requests waits.
         reason: Option<Reason>,
@@ -47,7 +47,7 @@ record! {
         recovers_at: Option<f64>,
         /// The budgets of its server by name, where answers name several: GitHub's resources.
         budgets: Rare<Vec<(String, BudgetStats)>>,
-        /// What it really does.
+        /// Its real work.
         effective: Effective,
         /// A setting that has had no effect while requests waited, and why; `None` if there is none.
         without_effect: Option<String>,

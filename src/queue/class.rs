@@ -8,7 +8,7 @@ use core::cmp::Reverse;
 use super::{IndexedHeap, NONE, Queue};
 use crate::policy::quota::Cost;
 
-/// What requests of one class have in common besides their scopes.
+/// The needs of a class's requests besides their scopes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Need {
     /// Smaller is first, see [`priority_key`].
@@ -27,8 +27,8 @@ impl Need {
 /// [`priority_key`] of 0.
 const PLAIN_PRIORITY: u64 = !(1 << 63);
 
-/// What a request costs in each of its scopes. Where shares are equal the larger comes first: the small would
-/// keep it waiting.
+/// The cost of a request in each of its scopes. Where shares are equal the larger comes first: the small
+/// would keep it waiting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Costs {
     Each(Reverse<Cost>),

@@ -111,13 +111,13 @@ impl Queue {
         &mut self.lanes
     }
 
-    /// What the head of a lane costs in its scope number `position`.
+    /// The cost of a lane's head in its scope number `position`.
     #[inline]
     pub fn head_cost(&self, lane: u32, position: usize) -> Cost {
         self.classes[self.lanes[lane].head].need.costs.of(position)
     }
 
-    /// What the head of a lane costs in `scope`.
+    /// The cost of a lane's head in `scope`.
     pub fn head_cost_at(&self, lane: u32, scope: u32) -> Cost {
         let position = self.lanes[lane].scopes.iter().position(|&other| other == scope);
         position.map_or(Cost::ZERO, |position| self.head_cost(lane, position))

@@ -1,13 +1,13 @@
-//! Who waits, and in which order.
+//! Waiting requests, in order.
 //!
 //! Requests with the same set of scopes wait in one *lane*. Those that are free in a scope have a lane apart,
 //! for no quota blocks them. Inside a lane, requests with the same cost and priority form a *class*, first
-//! come, first served. So all requests of a class are alike but for their age, and a lane is asked by asking
-//! its head.
+//! come, first served. All requests of a class are therefore alike but for their age, and a lane is asked by
+//! asking its head.
 //!
 //! Cost: a decision moves a few lanes, whatever waits. The one exception is a lane that two scopes block in
-//! turns: each time one opens and the other does not, it moves from one queue to the other. So where k
-//! different scope sets share two scopes that are both at their limit, a decision may move up to k lanes.
+//! turns: each time one opens and the other does not, it moves from one queue to the other. A decision may
+//! therefore move up to k lanes, where k different scope sets share two scopes that are both at their limit.
 //!
 //! A change never asks everything that waits. A lane is always in exactly one place: *ready* to be asked, or
 //! in the queue of the one scope that blocked it. Only that scope asks it again.
@@ -36,7 +36,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Bits of an age that tell apart what happens within one microsecond.
 const AGES: u32 = 8;
 
-/// What a ticket is doing.
+/// The stage of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// In its class, with its neighbours there.
@@ -92,8 +92,8 @@ impl Queue {
         Ticket(self.tickets.insert(Entry { stage, class, has_failed: false, age }))
     }
 
-    /// The age of what happens now: later than all before. Who waited elsewhere before has its place among
-    /// them by time.
+    /// The age of what happens now: later than all before. A request that waited elsewhere before has its
+    /// place among them by time.
     fn next_age(&mut self, now: Instant) -> u64 {
         self.stamp = (self.stamp + 1).max(now.micros() << AGES);
         self.stamp
@@ -307,7 +307,7 @@ impl Queue {
         Some(self.lanes.remove(lane))
     }
 
-    /// What is in flight: send times with the scopes of each.
+    /// The requests in flight: send times with the scopes of each.
     pub fn flying(&self) -> impl Iterator<Item = (Instant, &[u32])> {
         self.tickets.iter().filter_map(|entry| match entry.stage {
             Stage::InFlight { sent } | Stage::Express { sent } => Some((sent, self.scopes_of(entry))),

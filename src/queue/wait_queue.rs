@@ -4,7 +4,7 @@
 
 use super::IndexedHeap;
 
-/// Who is asked first: the smaller rank.
+/// The order in which lanes are asked: the smaller rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     pub(super) priority: u64,

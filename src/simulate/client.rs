@@ -1,4 +1,4 @@
-//! Who sends: the engine with a load, behind a trait that other strategies can stand behind as well.
+//! Clients: the engine with a load, behind a trait that other strategies can stand behind as well.
 
 use crate::{
     config::Config,
@@ -12,7 +12,7 @@ use crate::{
     value::Value,
 };
 
-/// What a client does next.
+/// The next step of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Sends the request that it calls so.
@@ -23,7 +23,7 @@ pub enum Next {
     Never,
 }
 
-/// What is known of a request when it leaves.
+/// Facts of a request when it leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Departure {
     /// The server that it goes to, by its place.
@@ -32,9 +32,9 @@ pub struct Departure {
     pub route: u32,
     /// Since when it waited, if the client knows.
     pub queued: Option<Instant>,
-    /// What kept the head of the line before it left.
+    /// The reason why the head of the line waited.
     pub reason: Option<Reason>,
-    /// What it costs of a quota.
+    /// The cost in a quota.
     pub cost: f64,
 }
 
@@ -57,7 +57,7 @@ pub trait Client {
         Departure::default()
     }
 
-    /// What people should know, since the last call.
+    /// The notices since the last call.
     fn take_notices(&mut self) -> Vec<Notice> {
         Vec::new()
     }
@@ -81,14 +81,14 @@ impl<C: Client + ?Sized> Client for Box<C> {
     }
 }
 
-/// What a client has to send.
+/// The requests that a client has to send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// The gap between two new requests; none keeps a backlog at all times.
     pub gap: Option<Span>,
     /// This many in all.
     pub requests: u64,
-    /// What they cost, in turn; empty: 1 each.
+    /// Their costs, in turn; empty: 1 each.
     pub costs: Vec<f64>,
 }
 

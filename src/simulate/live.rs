@@ -49,7 +49,7 @@ impl Live {
         Ok(Self { world, end, servers, network })
     }
 
-    /// Lets milliseconds pass, up to the end at most. What happened in the last step is forgotten.
+    /// Lets milliseconds pass, up to the end at most. The events of the last step are forgotten.
     pub fn advance(&mut self, ms: f64) -> Result<(), ConfigError> {
         if !(ms >= 0.0 && ms.is_finite()) {
             return Err(wrong("ms", "milliseconds from 0 on", &Value::Number(ms)));
@@ -76,8 +76,8 @@ impl Live {
         self.world.change(|client, now| client.configure(now, place, partial.clone()))
     }
 
-    /// From now on a server is another one, untouched. What is left out stays as it was typed; with another
-    /// `model` all of it is typed anew.
+    /// From now on a server is another one, untouched. Fields that are left out stay as they were typed; with
+    /// another `model` all of it is typed anew.
     pub fn configure_server(&mut self, scope: &str, partial: Value) -> Result<(), ConfigError> {
         let place = self.place(scope)?;
         let server = merged(&self.servers[place], partial);
@@ -91,7 +91,7 @@ impl Live {
         Ok(())
     }
 
-    /// From now on requests travel in another way. What is left out stays as it was typed.
+    /// From now on requests travel in another way. Fields that are left out stay as they were typed.
     pub fn configure_network(&mut self, partial: Value) -> Result<(), ConfigError> {
         let network = merged(&self.network, partial);
         let mut problems = Problems::default();
@@ -104,13 +104,13 @@ impl Live {
         Ok(())
     }
 
-    /// What happened in the last step, in order.
+    /// The events of the last step, in order.
     pub fn take_events(&mut self) -> Value {
         let happenings = self.world.take_happenings();
         Value::List(happenings.iter().map(|(at, happening)| self.event(*at, happening)).collect())
     }
 
-    /// What one client and the servers are like now.
+    /// The state of one client and of the servers.
     pub fn state(&self, client: usize) -> Value {
         let Some(client) = self.world.clients().get(client) else { return Value::Nothing };
         let now = self.world.until();
@@ -246,7 +246,7 @@ impl PlayedServer {
     }
 }
 
-/// What was typed, with some of it typed anew.
+/// The typed options, with some of them typed anew.
 fn merged(old: &Value, partial: Value) -> Value {
     let (Value::Map(old), Value::Map(new)) = (old, &partial) else { return partial };
     let model =

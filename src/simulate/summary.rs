@@ -1,4 +1,5 @@
-//! What came of a simulation, in figures that compare across servers: ratios to the limit, counts per minute.
+//! The result of a simulation, in figures that compare across servers: ratios to the limit, counts per
+//! minute.
 //!
 //! *Settled* is the second half. Largest burst: how deep a token bucket at the limit's own rate must be to
 //! let one client's sends through (σ in Cruz's calculus, 1991). Fairness: Jain's index, (Σx)² ÷ nΣx² (Jain,

@@ -1,7 +1,7 @@
-//! What happens when: clients are asked, requests travel, servers answer, up to an instant.
+//! The order of events: clients are asked, requests travel, servers answer, up to an instant.
 //!
 //! A world that advances in small steps draws the same chances in the same order as one that advances at
-//! once. So both are equal to the last bit.
+//! once. Both results are therefore equal to the last bit.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -53,7 +53,7 @@ impl Place {
 /// One request's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Whose it was.
+    /// The client that sent it.
     pub client: u32,
     /// Where it went.
     pub server: u32,
@@ -119,7 +119,7 @@ pub enum Happening {
     Sent {
         /// Which.
         index: usize,
-        /// What kept it until then, what it costs, where it goes.
+        /// The reason why it waited, its cost and its target.
         departure: Departure,
     },
     /// A server saw it.
@@ -136,9 +136,9 @@ pub enum Happening {
     },
     /// An engine tells what an answer changed.
     Noticed {
-        /// Whose.
+        /// The client.
         client: usize,
-        /// What.
+        /// The notice.
         notice: Notice,
     },
 }
@@ -188,7 +188,7 @@ impl<C: Client> World<C> {
         self.happenings = Some(Vec::new());
     }
 
-    /// What happened since the last call, in order.
+    /// The events since the last call, in order.
     pub fn take_happenings(&mut self) -> Vec<(Instant, Happening)> {
         self.happenings.as_mut().map(core::mem::take).unwrap_or_default()
     }
@@ -221,7 +221,7 @@ impl<C: Client> World<C> {
         self.until
     }
 
-    /// Who sends.
+    /// The clients.
     pub fn clients(&self) -> &[C] {
         &self.clients
     }

@@ -1,4 +1,4 @@
-//! What changes a server: how it says no, what is behind it, what befalls it, who else is there.
+//! Wrappers of a server: how it says no, what is behind it, what befalls it, who else is there.
 
 use super::{Fixed, Reply, Server, seconds};
 use crate::{
@@ -20,9 +20,9 @@ pub enum Fields {
     XRateLimit,
 }
 
-/// What a server says about its limit: no word, `Retry-After` on refusals (whole seconds, rounded up: RFC
-/// 9110 §10.2.3), or `RateLimit-*` on every answer as well (draft-ietf-httpapi-ratelimit-headers-06, which
-/// most servers speak).
+/// The fields in which a server states its limit: no word, `Retry-After` on refusals (whole seconds, rounded
+/// up: RFC 9110 §10.2.3), or `RateLimit-*` on every answer as well (draft-ietf-httpapi-ratelimit-headers-06,
+/// which most servers speak).
 pub struct Telling {
     inside: Box<dyn Server>,
     fields: Fields,
@@ -127,7 +127,7 @@ impl Server for Budgets {
 /// Longer than any client waits.
 const FOR_EVER: Span = Span::from_micros(365 * 86_400_000_000);
 
-/// What a refusal is.
+/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A response.
@@ -148,7 +148,7 @@ pub struct Refusing {
 }
 
 impl Refusing {
-    /// What `inside` refuses is refused so.
+    /// A refusal of `inside` takes this form.
     pub fn new(inside: Box<dyn Server>, refusal: Refusal) -> Self {
         Self { inside, refusal }
     }
@@ -172,8 +172,8 @@ impl Server for Refusing {
     }
 }
 
-/// What is behind the limit takes its time, and not always the same: served requests are answered later than
-/// refused ones, and overtake each other. Source: any application behind nginx.
+/// The upstream behind the limit takes its time, and not always the same: served requests are answered later
+/// than refused ones, and overtake each other. Source: any application behind nginx.
 ///
 /// A client that counts answers as they come counts requests that were sent at another
 /// pace.
@@ -315,7 +315,7 @@ pub struct PenaltyBox {
     inside: Box<dyn Server>,
     ban: Span,
     until: Option<Instant>,
-    /// What it says.
+    /// The status.
     status: u16,
 }
 
@@ -427,7 +427,7 @@ impl Server for Moving {
 /// A touch of the limit costs more than the refusal.
 pub struct Adaptive {
     inside: Moving,
-    /// What the limit is multiplied by.
+    /// The factor of the limit.
     now: f64,
     at: Instant,
     factor: f64,
@@ -462,8 +462,8 @@ impl Server for Adaptive {
 /// Traffic of others on the same limit, which comes and goes: Poisson arrivals for a part of each period.
 /// Source: an API key that several jobs share, an address behind which several people sit.
 ///
-/// Others take what they get and never slow down, so `limit` is what they leave on average. What a constant
-/// rate can reach at best is less: it must be what is left while they are there.
+/// Others take what they get and never slow down, so `limit` is what they leave on average. The best constant
+/// rate is less: it must be what is left while they are there.
 pub struct Others {
     inside: Box<dyn Server>,
     rate: f64,

@@ -226,9 +226,9 @@ impl Server for Gcra {
     }
 }
 
-/// nginx's `limit_req`: a leaky bucket in thousandths of a request, told in whole milliseconds. What is above
-/// the rate and below `burst` is delayed (or let through with `nodelay`), what is above is refused with 503,
-/// its own default. Source: `ngx_http_limit_req_module.c` and its manual.
+/// nginx's `limit_req`: a leaky bucket in thousandths of a request, told in whole milliseconds. A request
+/// above the rate and below `burst` is delayed (or let through with `nodelay`), one above is refused with
+/// 503, its own default. Source: `ngx_http_limit_req_module.c` and its manual.
 #[derive(Clone, Debug)]
 pub struct Nginx {
     rate: f64,

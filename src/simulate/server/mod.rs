@@ -16,7 +16,7 @@ use crate::{
     time::{Instant, Span},
 };
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// Its status; 0 where it says none.
@@ -25,7 +25,7 @@ pub struct Reply {
     pub service: Span,
     /// When another would be served: what `Retry-After` may say.
     pub wait: Option<Span>,
-    /// What is left of a quota.
+    /// The rest of a quota.
     pub quota: Option<Left>,
     /// `name: value` lines.
     pub headers: String,
@@ -35,7 +35,7 @@ pub struct Reply {
     pub is_refused: bool,
 }
 
-/// What `RateLimit` fields may say.
+/// The numbers for `RateLimit` fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// Units per window, or the depth of a bucket.
