@@ -57,7 +57,7 @@ export async function posted({ command, args }, files, path = '/') {
       await ended
     }
     server.stop()
-    // What is still written there is no fault of what was tested.
+    // Files that are still written there are no fault of the test.
     try {
       rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     } catch (error) {

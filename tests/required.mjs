@@ -1,6 +1,6 @@
 /**
- * What a test does where a runtime, a browser or a server is missing: `npm run test:all` wants everything and
- * fails; a file that you run by hand skips the test and says why.
+ * The rule for a test where a runtime, a browser or a server is missing: `npm run test:all` wants everything
+ * and fails; a file that you run by hand skips the test and says why.
  */
 export const isAll = process.env.TEST_ALL === 'true'
 

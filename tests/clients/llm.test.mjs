@@ -174,7 +174,7 @@ test('openai: a reader that stops holds the server back, and a cancel reaches it
   assert.equal(llm.stats().cut, 1)
 })
 
-/** What an SDK reads to its end, as a response for who counts. */
+/** The whole answer that an SDK has read, as a response to count. */
 async function readOut(answer) {
   if (typeof answer[Symbol.asyncIterator] === 'function') for await (const _ of answer);
   return new Response()

@@ -1,4 +1,4 @@
-/** What a throttle tells OpenTelemetry, heard by the real SDK. */
+/** Metrics and spans of a throttle, as the real SDK of OpenTelemetry exports them. */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { test } from 'node:test'

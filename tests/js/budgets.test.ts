@@ -193,7 +193,7 @@ test('a hold of a budget is an event with its name, and an abort gives its place
   await throttle.close()
 })
 
-/** What a request costs: a rate that counts it, and what is known of it only after the answer. */
+/** Costs of requests: a rate that counts them, and those that are known only after the answer. */
 
 const TOKENS = { limit: 30_000, window: 60_000, burst: 30_000 }
 

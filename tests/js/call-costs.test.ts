@@ -1,5 +1,5 @@
 /**
- * What a call costs, in numbers that do not depend on the machine: calls across the boundary, and bytes of a
+ * The cost of a call, in numbers that do not depend on the machine: calls across the boundary, and bytes of a
  * request that waits. Times are in `npm run bench:calls`.
  */
 import assert from 'node:assert/strict'

@@ -238,7 +238,7 @@ const CLIENTS: Client[] = [
   },
 ]
 
-/** What tests/clients has, which is installed apart. */
+/** The clients of tests/clients, which are installed apart. */
 const APART = ['graphql-request', 'Apollo Client', 'AWS SDK', 'Crawlee', 'Playwright and Puppeteer']
 
 for (const client of CLIENTS) conforms(client, site)

@@ -1,7 +1,7 @@
 /**
  * The throttle hears every client: real ones against a loopback server that refuses with `Retry-After`, by
- * result and by error. What `run` and `wrap` hear of one is a step of backoff and a hold; what they hear of a
- * good answer is its status.
+ * result and by error. A refusal reaches `run` and `wrap` as a step of backoff and a hold; what they hear of
+ * a good answer is its status.
  */
 import assert from 'node:assert/strict'
 import http, { type IncomingMessage } from 'node:http'
@@ -218,7 +218,7 @@ test('a fetch of node-fetch’s: retry, redirects and release: body', async () =
 })
 
 /**
- * What the entries for axios and got do beside the conformance test: redirects' rules, options, streams.
+ * The entries for axios and got, beside the conformance test: redirects' rules, options, streams.
  */
 describe('entries for clients', async () => {
   interface Seen {

@@ -309,7 +309,7 @@ test('a request that ended without a word gives its place back', async () => {
   assert.equal((await waiting).sentAt >= 10_000, true)
 })
 
-// What was learned survives the process, on another clock. What it is, `tests/native/snapshot.rs` says.
+// The learned state survives the process, on another clock. `tests/native/snapshot.rs` checks its content.
 
 const options: ThrottleOptions = {
   defaults: { delay: 100, slotDelay: 0, jitter: false, autothrottle: { startDelay: 5000 } },

@@ -64,7 +64,7 @@ async function moved(ms: number, play: (clock: FakeClock) => void): Promise<void
 
 const later = (clock: FakeClock, ms: number) => new Promise<void>((done) => clock.setTimeout(done, ms))
 
-/** What a cell of another library makes. */
+/** The limiter that the code of another library's cell makes. */
 function limiter(code: string): Schedule {
   const names = { PQueue, pLimit, pThrottle, Bottleneck }
   const theirs = new Function(...Object.keys(names), `return ${code}`)(...Object.values(names))

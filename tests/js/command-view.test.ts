@@ -1,4 +1,4 @@
-/** What the command shows, without a terminal: the picture, bars, lines, the plot; and time in few points. */
+/** The command's output without a terminal: the picture, bars, lines, the plot; and time in few points. */
 
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
@@ -149,7 +149,7 @@ test('the time left is told by the pace in force, not by the mean since the star
 // How the command reaches hosts: through a proxy, with certificates of one's own, or past both.
 
 const NONE = { proxy: undefined, ca: undefined, isInsecure: false }
-/** What went through the proxy. */
+/** The URLs that went through the proxy. */
 let through: string[] = []
 const site = createServer((_, response) => void response.end('site'))
 const proxy = createServer((request, response) => {

@@ -1,5 +1,5 @@
 /**
- * What every client must pass, with the real library against a server on this machine: a 429 and its
+ * The test that every client must pass, with the real library against a server on this machine: a 429 and its
  * `Retry-After` count; retries come back; an abort frees its place, a slot comes back on an error, redirects
  * are seen; the pace holds. And no request goes past the throttle: in every test the server has seen as many
  * requests as the throttle let go.
@@ -26,7 +26,7 @@ export interface Client {
   make(throttle: Throttle, retries: number): Send
   /** Options that its way of sending needs. */
   options?: (retries: number) => ThrottleOptions
-  /** Who sends again. */
+  /** The part that sends again. */
   readonly retries: 'its own' | 'the throttle’s' | 'yours'
   readonly redirects: 'each hop' | 'one permit' | 'not followed'
   /** How a wait is aborted. Default `signal`. */
@@ -99,8 +99,8 @@ const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 1))
 let patience = 120_000
 
 /**
- * Turns of the event loop until something is so; after two minutes it is a failure instead of a hang. What
- * hangs in one test hangs in most: the tests after it wait for a second.
+ * Turns of the event loop until something is so; after two minutes it is a failure instead of a hang. A hang
+ * in one test comes back in most: the tests after it wait for a second.
  */
 export async function until(isSo: () => boolean, turn: () => Promise<void> = pause): Promise<void> {
   const last = performance.now() + patience

@@ -1,7 +1,7 @@
 /**
  * Every block of code in the guides runs as it stands there: those in JavaScript and TypeScript here, in
- * virtual time, the others where `ELSEWHERE` says. What a block prints must be what its comments say: `// →
- * 200`. `UNRUN` has the blocks that cannot run, each with its reason.
+ * virtual time, the others where `ELSEWHERE` says. A block's output must be that of its comments: `// → 200`.
+ * `UNRUN` has the blocks that cannot run, each with its reason.
  *
  * The world of the guides: hosts answer 200 with "ok" after 100 ms; `busy.example` refuses the first request
  * with `Retry-After: 2`; `soft.example` answers 200 and says no in its body; `shop.example/graphql` says in
@@ -96,7 +96,7 @@ const AsyncFunction = (async () => {}).constructor as new (
   ...source: string[]
 ) => (...args: unknown[]) => Promise<unknown>
 
-/** What a block exports: a Worker, a job of one, or an application of Express. */
+/** The exports of a block: a Worker, a job of one, or an application of Express. */
 type Exported =
   | { fetch?: () => Promise<Response>; scheduled?: unknown; listen?: Server['listen'] }
   | undefined

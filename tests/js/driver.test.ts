@@ -28,7 +28,7 @@ interface Case {
   options: ThrottleOptions & { hookTakes?: number; retry?: object }
   when?: number[]
   run?: RunOptions & { wait?: number }
-  /** What the calls are for, in turn. */
+  /** The targets of the calls, in turn. */
   pages?: string[]
   /** How often it is called, one after the other; or all at once. */
   times?: number
@@ -41,9 +41,9 @@ interface Case {
   lasts?: number
   /** When the throttle is closed. */
   closes?: number
-  /** What the function does in each of its calls; the last holds for all further ones. */
+  /** The function's steps in each of its calls; the last holds for all further ones. */
   does: Step[][]
-  // What must come.
+  // The expected calls.
   calls?: number
   status?: number
   error?: string
@@ -52,7 +52,7 @@ interface Case {
   inFlight?: number
   ends?: number
   warnings?: string[]
-  /** What becomes of a call that comes while the throttle drains, and when that is over. */
+  /** The end of a call that comes while the throttle drains, and when that is over. */
   late?: string
   drained?: number
 }

@@ -19,7 +19,7 @@ interface Case {
   body?: 'text' | 'stream'
   /** `retry.when` calls these statuses bad. */
   when?: number[]
-  /** What the server answers, one after the other; the last holds for all further ones. */
+  /** The answers of the server, one after the other; the last holds for all further ones. */
   answers: Answer[]
   calls: number
   status?: number

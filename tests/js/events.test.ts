@@ -1,4 +1,4 @@
-/** What a throttle tells, and that it is free without a listener. */
+/** The events of a throttle, which cost nothing without a listener. */
 
 import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'
@@ -211,7 +211,7 @@ test('a request that gives up its place is told as cancelled, with the reason', 
   ])
 })
 
-// What a throttle warns of: told once, to a listener, else on the console.
+// The warnings of a throttle: told once, to a listener, else on the console.
 
 /** The lines that `console.warn` gets while `work` runs. */
 async function printed(work: () => unknown): Promise<string[]> {
@@ -356,7 +356,9 @@ describe('answers that a function keeps to itself', () => {
   })
 })
 
-/** What stands where an object of settings belongs, and settings typed where no code reads them. */
+/**
+ * Values of the wrong type in place of an object of settings, and settings typed where no code reads them.
+ */
 
 const place = 'https://a.example/page'
 const fetch = (async () => new Response('ok')) as typeof globalThis.fetch

@@ -1,6 +1,6 @@
 /**
- * Whose fault a failure is, by the codes and words of all runtimes, and what results and errors say of an
- * answer. A wrong word here blames a server for what it never saw, or lets one off that refuses.
+ * The blame for a failure, by the codes and words of all runtimes, and the answers in results and errors. A
+ * wrong word here blames a server for what it never saw, or lets one off that refuses.
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

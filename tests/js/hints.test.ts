@@ -1,5 +1,5 @@
 /**
- * What servers say, through WebAssembly: the same vectors as natively, and what the throttle makes of them.
+ * Hints of servers, through WebAssembly: the same vectors as natively, and what the throttle makes of them.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** What hooks and managers say about answers, and what happens when they say nonsense or throw. */
+/** Results of hooks and managers, and their effect if they make no sense or throw. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import {
@@ -351,7 +351,7 @@ describe('scopes by hooks and helpers', () => {
     assert.deepEqual(addScope(['a', 'b'], 'b'), ['a', 'b'])
     assert.deepEqual(addScope(['a'], 'cost', 5), { a: 1, cost: 5 })
     assert.deepEqual(addScope({ a: 2 }, 'b'), { a: 2, b: 1 })
-    // What makes a function is taken for what that gives.
+    // A function that makes a strategy is taken for the strategy.
     assert.throws(() => addScope(byEndpoint('a') as never, 'b'), /want names as text; got a function/)
   })
 

@@ -1,4 +1,4 @@
-/** What a server is called: `tests/vectors/hosts.json`, which Python and Rust play, too. */
+/** The names of servers: `tests/vectors/hosts.json`, which Python and Rust play, too. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'

@@ -38,7 +38,7 @@ function setUp(answers: ((url: string, init: RequestInit) => Response | Promise<
   return { clock, calls, throttle, warned }
 }
 
-/** What a promise gives while the clock runs. */
+/** The result of a promise while the clock runs. */
 async function within<T>(clock: FakeClock, promise: Promise<T>, ms = 600_000): Promise<T> {
   promise.catch(() => {})
   await clock.advance(ms)
@@ -289,7 +289,7 @@ const text = (length: number) =>
   event({ type: 'content_block_delta', delta: { type: 'text_delta', text: 'x'.repeat(length) } })
 const OTPM = { limits: { '*': { otpm: 1000, itpm: 1000 } }, account: 'a', headroom: 1 } as const
 
-/** What is gone of a budget. */
+/** The spent part of a budget. */
 function gone({ throttle, clock }: ReturnType<typeof setUp>, kind: string): number {
   const scope = `llm:api.anthropic.com/a/m-1#${kind}`
   return Math.round(((throttle.peek({ scopes: scope }, { cost: 1000 }).at - clock.now()) * 1000) / 60_000)

@@ -1,6 +1,6 @@
 /**
- * What people type in place of what is meant: swapped letters, words of other libraries, a wrong place, a
- * wrong kind. Each is answered with what to type.
+ * Mistakes of people who type options: swapped letters, words of other libraries, a wrong place, a wrong
+ * kind. Each is answered with what to type.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -261,7 +261,7 @@ test('a host that no request meets, beside one that is hardly another, is told w
   for (const [typed, sent, isTold] of HOSTS.unmet) {
     const want = `scopes.${JSON.stringify(typed)} has no effect: requests go to ${JSON.stringify(sent)}`
     assert.deepEqual(await said([typed], [sent]), isTold ? [want] : [], typed)
-    // What is met is no slip, and neither is what another name was typed for.
+    // A name that is used is no mistake, and neither is one that another name was typed for.
     assert.deepEqual(await said([typed], [sent, typed]), [])
     assert.deepEqual(await said([typed, sent], [sent]), [])
     assert.deepEqual(await said([typed], [sent], { getScopes: () => sent }), [])

@@ -2,8 +2,8 @@
  * A server of language models in virtual time: buckets per key and model, by the rules of each vendor.
  *
  * Its buckets are floats from 0 to the limit that refill evenly, or sliding windows (Azure). It estimates
- * input by itself, up to 20 % beside the truth, and writes answers token by token. What its clients must not
- * know (levels, true lengths) stays in here; `figures` says how much of what it bears was used.
+ * input by itself, up to 20 % beside the truth, and writes answers token by token. Facts that its clients
+ * must not know (levels, true lengths) stay in here; `figures` says how much of what it bears was used.
  */
 
 import { createThrottle } from 'autothrottle'
@@ -78,7 +78,7 @@ class Bucket {
     this.used += cost
   }
 
-  /** What another client takes is not there for ours. */
+  /** The amount that another client takes is not there for ours. */
   steal(cost: number): void {
     this.refill()
     const taken = Math.min(cost, Math.max(0, this.level))
@@ -194,7 +194,7 @@ export class ModelServer {
     const key = `${headers.get('authorization') ?? ''} ${String(body.model)}`
     const answer = this.#options.style === 'azure' ? this.#azure(key, body) : this.#admit(key, body)
     if (answer instanceof Response) {
-      // What it refuses by its own dice is no client's doing: it stands in `refusedBy` alone.
+      // A refusal by its own dice is no client's doing: it stands in `refusedBy` alone.
       if (answer.status !== 529) this.refused++
       await this.#sleep(20)
       return answer
@@ -257,7 +257,7 @@ export class ModelServer {
     for (const [kind, bucket] of Object.entries(buckets) as [Kind, Bucket][]) {
       const cost = costs[kind]!
       if (bucket.waitFor(cost) <= 1e-6) continue
-      // What is larger than all is admitted where all is there.
+      // A cost above the whole limit is admitted where the whole bucket is there.
       if (cost > bucket.limit && style !== 'openai' && bucket.level >= bucket.limit - 1) continue
       if (style === 'openai') buckets.requests?.take(1)
       return this.#refuse(429, kind, bucket.waitFor(cost), key, cost > bucket.limit)
@@ -485,13 +485,13 @@ export interface Work {
   /** The share of calls that is streamed. */
   stream?: number
   seed?: number
-  /** What happens at the beginning of a minute. */
+  /** Events at the beginning of a minute. */
   at?: Readonly<Record<number, (server: ModelServer) => void>>
 }
 
 type Send = (url: string, init: RequestInit) => Promise<Response>
 
-/** What the server saw of a client that throttles with `llmFetch`. */
+/** The server's figures of a client that throttles with `llmFetch`. */
 export function load(server: ModelServerOptions, options: LlmOptions, work: Work) {
   return drive(server, work, (clock, fetch) => {
     const { seed } = work
@@ -501,7 +501,7 @@ export function load(server: ModelServerOptions, options: LlmOptions, work: Work
   })
 }
 
-/** What the server saw of any client. */
+/** The server's figures of any client. */
 export async function drive(
   server: ModelServerOptions,
   { minutes = 20, workers = 60, max = 1024, most = 20_000, stream = 0.5, seed = 7, at = {} }: Work,
@@ -537,7 +537,7 @@ export async function drive(
     await clock.advance(60_000)
   }
   const seen = { ...model.figures(), failed, served: model.served }
-  // What is under way ends: an SDK keeps a real timer of ten minutes for each of its calls.
+  // Calls under way end: an SDK keeps a real timer of ten minutes for each of its calls.
   let isOver = false
   void Promise.all(all).then(() => {
     isOver = true

@@ -14,7 +14,7 @@ import { pictures } from '../../docs/images/pictures.mjs'
 import { headline, race } from '../../site/playground/race.js'
 import { pages, read, root } from './prose.js'
 
-/** What a heading is called in a link: as GitHub makes it. */
+/** The anchor of a heading: as GitHub makes it. */
 const slug = (heading: string) =>
   heading
     .toLowerCase()

@@ -15,7 +15,7 @@ const DAY = 86_400_000
 const inAny = (limit: number, window = 1000): Server => ({ model: 'sliding-window', limit, window })
 const together = (slots: number): Server => ({ model: 'concurrency', slots, service: 200 })
 
-/** What each owner's server bears, and of that the share that a client with enough to do should get. */
+/** The limit of each owner's server, and the share of it that a client with enough to do should get. */
 const SERVERS: Record<PresetHost, [Server, number]> = {
   'api.airtable.com': [inAny(5), 0.9],
   'api.attio.com': [inAny(25), 0.9],

@@ -123,7 +123,7 @@ describe('a stack overflow that a program caught', () => {
     const lines = run('console.log(await waits)')
     assert.deepEqual(lines, [CODE, CODE])
     const settled = run('held[0].settle(); throttle.close(); console.log(await waits)')
-    // Who settles hears it, as who asks does.
+    // Both the caller of `settle` and the caller of `acquire` get the error.
     assert.deepEqual(settled, [CODE, `uncaught ${CODE}`])
     // In the turn in which it was made a throttle has not looked at its settings yet.
     const fresh = run(`
@@ -218,7 +218,7 @@ describe('programs that end while requests wait', () => {
       return other.fetch(url)
     };`
     for (const [body, want] of told) {
-      // What only a promise knew that never resolves is garbage by then.
+      // An object that only a promise knew that never resolves is garbage by then.
       const { stdout, status } = run(`${others}setImmediate(gc); ${body}`)
       assert.match(stdout.trim(), want, body)
       assert.equal(stdout.trim().split('\n').length, 1, stdout)

@@ -45,10 +45,10 @@ const SOURCES = [
   'site/test',
   'site/.vitepress/theme',
 ]
-/** What the build writes. */
+/** Files that the build writes. */
 const WRITTEN = ['js/options/generated.ts', 'js/wasm/generated.ts', 'js/shared/redis/scripts.ts']
 
-/** What was installed or built lies beside the sources, and may come and go while this reads. */
+/** Installed and built files lie beside the sources, and may come and go while this reads. */
 const NOT_OURS = /^(?:node_modules|target|dist|\.venv.*)$/
 
 function filesOf(folder: string): string[] {

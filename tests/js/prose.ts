@@ -85,7 +85,7 @@ export function blocks(page: string): { line: number; text: string }[] {
   return found
 }
 
-/** What is wrong with the words of a text. */
+/** The problems of a text's words. */
 export const badWords = (text: string) =>
   WORDS.flatMap(([word, instead]) => {
     const found = plain(text).match(word)
@@ -110,8 +110,8 @@ export function comments(source: string, isPython: boolean): { line: number; tex
 }
 
 /**
- * What is wrong with the comments of a source. A semicolon ends a sentence there, since traps are lists: "a
- * timer per request; a timer that fires early".
+ * The problems of a source's comments. A semicolon ends a sentence there, since traps are lists: "a timer per
+ * request; a timer that fires early".
  */
 export const problemsOfComments = (source: string, isPython: boolean) =>
   comments(source, isPython).flatMap(({ line, text }) => [
@@ -124,7 +124,7 @@ export const problemsOfComments = (source: string, isPython: boolean) =>
       .map((sentence) => `${line}: ${wordsOf(sentence)} words: ${sentence}`),
   ])
 
-/** What is wrong with a page, in lines that an editor can open. */
+/** The problems of a page, in lines that an editor can open. */
 export const problemsOf = (page: string) =>
   blocks(page).flatMap(({ line, text }) => [
     ...badWords(text).map((problem) => `${line}: ${problem}`),

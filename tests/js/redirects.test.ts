@@ -321,8 +321,8 @@ test("release: 'body': the next request waits for the body", async () => {
   assert.equal(throttle.stats().waiting, 0)
 })
 
-// What SECURITY.md promises: one place sees each URL before it is sent, and a scope's name is never part of a
-// request. Redirects and robots.txt lead elsewhere than the first URL.
+// The promises of SECURITY.md: one place sees each URL before it is sent, and a scope's name is never part of
+// a request. Redirects and robots.txt lead elsewhere than the first URL.
 
 const plain = { delay: 0, slotDelay: 0, jitter: false } as const
 const INSIDE = /^(?:localhost|127\.|10\.|169\.254\.|\[)/

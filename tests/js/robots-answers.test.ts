@@ -21,7 +21,7 @@ interface Answer {
 
 interface Case {
   name: string
-  /** What `getScopes` gives. */
+  /** The result of `getScopes`. */
   scopes?: string
   retry?: number
   /** In turn; the last one for ever. */

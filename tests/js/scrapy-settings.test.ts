@@ -111,7 +111,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
   assert.equal(throttle.scope('other.example').stats.delayMs, 2000, "AutoThrottle's start delay")
 })
 
-/** What the draft has where the engine's own defaults are others. */
+/** The draft's defaults, where the engine's own are others. */
 const draft = {
   backoff: { statusCodes: [429, 502, 503, 504, 520, 521, 522, 523, 524], maxHold: 300_000 },
   downAfter: 60_000,

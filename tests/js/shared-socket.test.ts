@@ -211,8 +211,8 @@ test('who was replaced while it was stopped, and was told by its clock, talks to
   await Promise.all([a.transport.close(), b.transport.close()])
 })
 
-// What the transport of Redis asks the store for, and what it makes of the answers. What the store does is
-// tried in `tests/shared/`.
+// The commands of the Redis transport to the store, and its reading of the answers. `tests/shared/` tries the
+// scripts in the store.
 
 const nothing = () => {}
 const NO_LISTENER = { opened: nothing, received: nothing, gone: nothing, vacant: nothing, fenced: nothing }

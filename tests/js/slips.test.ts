@@ -1,6 +1,6 @@
 /**
- * What a caller hands over against all expectation: getters that throw, nulls, look-alikes, texts where
- * numbers belong, sources that never answer. The work's own result comes through, and no slot is lost.
+ * Arguments of callers that no host expects: getters that throw, nulls, look-alikes, texts where numbers
+ * belong, sources that never answer. The work's own result comes through, and no slot is lost.
  */
 
 import assert from 'node:assert/strict'
@@ -324,7 +324,7 @@ test('refusals of one flight are one step, also where no time passes', async () 
   assert.equal(backedOff(throttle), 1)
 })
 
-// What a caller typed is no evidence about a server: it fails at once, is sent once, and slows no host down.
+// A caller's mistake is no evidence about a server: it fails at once, is sent once, and slows no host down.
 
 test('what fetch refuses to send is no failed connection, and is not tried again', async () => {
   const page = 'http://a.example/'

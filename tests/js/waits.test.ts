@@ -1,5 +1,5 @@
 /**
- * What `autothrottle/opentelemetry` tells of waits adds up: the time of a call is its waits, by their
+ * The waits that `autothrottle/opentelemetry` reports add up: the time of a call is its waits, by their
  * reasons, and the time at the server. In virtual time, over the server of language models and over one that
  * refuses.
  */

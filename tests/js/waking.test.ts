@@ -412,7 +412,7 @@ test('one that is called late makes the next one later, by run, acquire and fetc
     const url = `https://${name}.example`
     await Promise.all([throttle.run(late, () => {}), way(url)])
     starts.length = 0
-    // What is called before it takes four milliseconds.
+    // A call before it takes four milliseconds.
     void throttle.run(late, () => clock.jump(4))
     for (let index = 0; index < 3; index++) void way(url)
     await clock.advance(100)

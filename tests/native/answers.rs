@@ -19,7 +19,7 @@ use crate::{
 
 /// Without any limit.
 const OPEN: &str = r#""model": "token-bucket", "rate": 100000, "depth": 100000"#;
-/// What decides.
+/// The policies to compare.
 const POLICIES: [&str; 5] = ["typed", "ladder", "rampup", "AIMD", "CUBIC"];
 /// How the pace is typed.
 const WAYS: [&str; 3] = ["rate", "delay", "concurrency"];
@@ -190,7 +190,7 @@ fn limits(rate: f64) -> Vec<(String, String)> {
     limits
 }
 
-/// What was served of the limit, what was refused of all, and refusals a minute.
+/// The share of the limit that was served, the share of all that was refused, and refusals a minute.
 fn limited(server: &str, how: How, limit: f64, from: f64) -> (f64, f64, f64) {
     const SECONDS: u64 = 420;
     let sent = play(server, how, SECONDS, Spoil::None);

@@ -1,6 +1,6 @@
-//! What to compare with: two well-known controllers of a sending rate (the AWS SDKs' adaptive retry limiter
-//! and AIMD), and the best constant rate, unknown beforehand. Our own code, after their descriptions; none of
-//! it ships.
+//! Controllers to compare with: two well-known controllers of a sending rate (the AWS SDKs' adaptive retry
+//! limiter and AIMD), and the best constant rate, unknown beforehand. Our own code, after their descriptions;
+//! none of it ships.
 
 use autothrottle::{
     Answer, Instant, Span,
@@ -216,8 +216,8 @@ impl Client for Constant {
     }
 }
 
-/// What the best constant rate serves of the limit, found in hindsight: the highest with at most one and a
-/// half refusals a minute, settled, beside those that come at any pace.
+/// The share of the limit that the best constant rate serves, found in hindsight: the highest with at most
+/// one and a half refusals a minute, settled, beside those that come at any pace.
 pub fn best_constant(scenario: &Scenario, seed: u64) -> f64 {
     let limit = scenario.limit();
     let mut best = 0.0_f64;

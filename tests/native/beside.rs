@@ -1,8 +1,8 @@
 //! Header fields beside other readers: `sfv` for structured fields (RFC 9651), `httpdate` for dates.
 //! `HOSTILE_TEXTS=1000000` compares as many texts.
 //!
-//! A text that one reader takes and the other does not is where they differ. So texts that servers sent are
-//! spoilt by a letter or two.
+//! A text that one reader takes and the other does not is where they differ. The test therefore spoils texts
+//! that servers sent by a letter or two.
 
 use std::time::{Duration, SystemTime};
 
@@ -49,7 +49,7 @@ fn of_item(item: &Item) -> Option<(Option<String>, Option<u64>, Option<u64>)> {
     Some((Some(name.to_owned()), left(param("r")), millis(param("t"))))
 }
 
-/// What sfv reads, as the drafts want it understood: a list of quotas, else the dictionary of draft 7.
+/// The reading of sfv, as the drafts want it understood: a list of quotas, else the dictionary of draft 7.
 fn theirs(text: &str) -> Quotas {
     if let Ok(list) = Parser::new(text).parse::<List>() {
         let items: Option<Vec<&Item>> = list

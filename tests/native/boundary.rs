@@ -2,9 +2,9 @@
 //! corpus that it found.
 //!
 //! Numbers are whatever eight bytes make, half of the handles and tickets are invented, options and snapshots
-//! are text, and time jumps about. A call may leave something behind for the next one. So two engines play
-//! every tape side by side, one of them with bogus calls between all others, and both must say the same. The
-//! test compares what they say as numbers: as text it took most of the time.
+//! are text, and time jumps about. A call may leave something behind for the next one. Two engines therefore
+//! play every tape side by side, one of them with bogus calls between all others, and both must say the same.
+//! The test compares what they say as numbers: as text it took most of the time.
 
 use autothrottle::{
     Boundary, Instant, Value,
@@ -114,7 +114,7 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// What a call answered: numbers as bits, for NaN is an answer, too.
+/// The answer of a call: numbers as bits, for NaN is an answer, too.
 type Said = (&'static str, [u64; 3]);
 
 /// One engine, and everything that a host knows about it.
@@ -384,7 +384,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// What is learned survives as text, and what is read is what was written.
+    /// The learned state survives as text, and is read as it was written.
     fn move_out(&mut self, tape: &mut Tape, now: f64) {
         let text = serde_json::to_string(&self.boundary.snapshot(now, 1e12)).unwrap();
         let mut other = Boundary::new(self.options.clone()).unwrap();
@@ -435,7 +435,7 @@ mod tests {
         }
     }
 
-    /// Who is named backs off, unless it only says what it cost; the others ignore a refusal.
+    /// A scope that is named backs off, unless the outcome only states its cost; the others ignore a refusal.
     #[test]
     fn who_is_named_backs_off_and_the_others_ignore_it() {
         let nan = f64::NAN;

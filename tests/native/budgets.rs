@@ -258,7 +258,7 @@ fn tokens_hold_what_spends_tokens() {
 const CORE: &str = "x-ratelimit-remaining: 50\nx-ratelimit-reset: 60\nx-ratelimit-resource: core\n";
 const SEARCH: &str = "x-ratelimit-remaining: 0\nx-ratelimit-reset: 60\nx-ratelimit-resource: search\n";
 
-/// Whose budget is not known goes one at a time; then all that waits moves to it.
+/// A request of an unknown budget goes alone; then all that waits moves to it.
 #[test]
 fn what_waits_is_moved_when_its_route_is_learned() {
     let mut rig = Rig::new();

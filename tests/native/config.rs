@@ -418,7 +418,7 @@ fn what_is_undefined_is_left_out() {
 // Which settings of the pace win, and which defaults are left beside them: the cases of
 // `src/config/precedence.rs` as a table.
 
-/// What scope `a` has: delay, slot delay, requests a second of its rate, jitter, slots.
+/// The pace of scope `a`: delay, slot delay, requests a second of its rate, jitter, slots.
 type Pace = (f64, f64, Option<f64>, f64, u32);
 
 fn pace_of(options: &str) -> Pace {

@@ -37,7 +37,7 @@ impl Server {
     }
 }
 
-/// Who asks, who answers, and what is on its way.
+/// The members of a group, their engine, and the messages on their way.
 struct Group {
     engine: Engine,
     server: Server,
@@ -114,7 +114,7 @@ impl Group {
         self.settle();
     }
 
-    /// What is served of what the server bears, over a span of seconds that begins after another.
+    /// The share of the server's limit that is served, over a span of seconds that begins after another.
     fn share_of_next(&mut self, after: u64, seconds: u64) -> f64 {
         let from = self.now + after * SECOND;
         self.run(from + seconds * SECOND);
@@ -162,7 +162,7 @@ fn rampup_climbs_from_one_writer_to_the_next() {
     }
 }
 
-/// What a boundary hears of an outcome by header lines, and by the numbers that another one made of them.
+/// A boundary reads the same from header lines as from the numbers that another one made of them.
 #[test]
 fn a_digest_says_to_another_engine_what_the_lines_say() {
     let lines = [
@@ -222,7 +222,7 @@ fn what_another_engine_says_is_checked() {
     assert_eq!(boundary.in_flight(), 0.0);
 }
 
-/// What left before the snapshot was taken is in it: only its slot is missing there.
+/// A request that left before the snapshot was taken is in it: only its slot is missing there.
 #[test]
 fn what_a_snapshot_remembers_is_not_counted_again() {
     let options =
@@ -243,7 +243,7 @@ fn what_a_snapshot_remembers_is_not_counted_again() {
     assert_eq!((stats.in_flight, stats.quota_left), (2, Some(2.0)));
 }
 
-/// A snapshot's spans are a little off. What it remembers of a send is corrected all the same, and no send
+/// A snapshot's spans are a little off. A send that the snapshot holds is corrected all the same, and no send
 /// costs less than zero.
 #[test]
 fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
@@ -274,7 +274,7 @@ fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
     }
 }
 
-/// What was sent elsewhere counts from when it was sent, not from when the news comes; so does what waited
+/// A request that was sent elsewhere counts from its send, not from the news of it; so does what waited
 /// before.
 #[test]
 fn what_is_adopted_counts_from_its_send() {
@@ -287,7 +287,7 @@ fn what_is_adopted_counts_from_its_send() {
     assert_eq!(until, millis(5300.0), "a second after 4300");
 }
 
-/// What was sent elsewhere and is to be sent again stands where it stood there: by when it was asked for.
+/// A request that was sent elsewhere and is to be sent again keeps its place: by when it was asked for.
 #[test]
 fn what_is_adopted_keeps_its_age() {
     let options = r#"{ "defaults": { "jitter": false, "delay": 1000, "slotDelay": 0 }, "backoff": false }"#;
@@ -304,7 +304,8 @@ fn what_is_adopted_keeps_its_age() {
     }
 }
 
-/// What left shortly before a snapshot may be on its way into it: it counts, twice rather than not at all.
+/// A request that left shortly before a snapshot may be on its way into it: it counts, twice rather than not
+/// at all.
 #[test]
 fn what_left_a_moment_before_the_snapshot_counts_all_the_same() {
     let options = r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9,
@@ -320,7 +321,8 @@ fn what_left_a_moment_before_the_snapshot_counts_all_the_same() {
     }
 }
 
-/// What only a rate keeps is sent ahead for the instants at which it would have left; in no other scope.
+/// A request that only a rate keeps is sent ahead for the instant at which it would have left; in no other
+/// scope.
 #[test]
 fn what_is_sent_ahead_leaves_when_it_would_have_left() {
     let of = |scope: &str| {

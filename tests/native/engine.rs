@@ -1,4 +1,4 @@
-//! What a trace cannot say of the engine: handles, paths, and equal ways to one state.
+//! Calls of the engine that a trace does not have: handles, paths, and equal ways to one state.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -378,7 +378,7 @@ fn a_found_pace_counts_from_when_a_request_really_left() {
     assert_eq!(due(&engine), on_time + Span::from_millis(38.0));
 }
 
-/// Who names no seed is given one: the same one draws the same, another one something else.
+/// A configuration without a seed is given one: the same one draws the same, another one something else.
 #[test]
 fn a_seed_that_is_given_later_decides_what_is_drawn() {
     let gaps = |seed: u64| {
@@ -401,7 +401,7 @@ fn a_seed_that_is_given_later_decides_what_is_drawn() {
     assert_ne!(gaps(5), gaps(6));
 }
 
-/// Who may go while the more urgent must wait gives way as soon as that one may go, too.
+/// A request that may leave while a more urgent one must wait gives way as soon as that one may leave, too.
 #[test]
 fn the_more_urgent_goes_first_though_its_quota_came_back_while_nobody_could_go() {
     let mut engine = engine(

@@ -17,7 +17,7 @@ fn typescript_looks_for_the_same_words() {
     assert!(found, "SAYS_SOMETHING of js/answers/headers.ts is to be\n{words}");
 }
 
-/// What the engine describes, as the vectors have it.
+/// The engine's value, as the vectors have it.
 fn json(value: &autothrottle::Value) -> Value {
     use autothrottle::Value as Plain;
     match value {
@@ -219,8 +219,8 @@ fn an_answer_with_an_age_came_from_a_cache() {
     }
 }
 
-/// What the field alone, or the fields, make of a good answer: `(limit, remaining, reset in ms, window in
-/// ms)` each.
+/// The quotas of a good answer with the field alone, or the fields: `(limit, remaining, reset in ms, window
+/// in ms)` each.
 fn quotas(hints: &Hints) -> Vec<[Option<u64>; 4]> {
     hints.quotas.iter().map(|quota| [quota.limit, quota.remaining, quota.reset_ms, quota.window_ms]).collect()
 }
@@ -462,8 +462,8 @@ fn names_are_shown_as_they_are_meant() {
     assert_eq!(hints.bucket.as_deref(), Some("a\\b \u{fffd}\u{fffd}"));
 }
 
-/// What is read of hostile answers is bounded: fields, their length, members, names. (Work grows with the
-/// input, for each byte is looked at a fixed number of times; the bounds are what makes that so.)
+/// Hostile answers leave a bounded result: fields, their length, members, names. (Work grows with the input,
+/// for each byte is looked at a fixed number of times; the bounds are what makes that so.)
 #[test]
 fn hostile_answers_leave_little_behind() {
     let name = "n".repeat(100_000);

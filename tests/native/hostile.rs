@@ -1,7 +1,7 @@
 //! Any bytes at all as header fields and as robots.txt: an answer, a finite one, and the same for every host.
 //!
-//! A mutation of mere bytes gets no further than the first wrong letter. So each text begins as one that real
-//! servers sent, and is then cut, doubled, spliced and spoilt.
+//! A mutation of mere bytes gets no further than the first wrong letter. Each text therefore begins as one
+//! that real servers sent, and is then cut, doubled, spliced and spoilt.
 
 use autothrottle::{Hint, Hints, Span, Value, crawl_delay_ms, headers::Context};
 

@@ -9,7 +9,7 @@ fn value(json: &str) -> Value {
     serde_json::from_str(json).expect(json)
 }
 
-/// What JavaScript would see.
+/// The value as JavaScript would see it.
 fn seen(value: Value) -> serde_json::Value {
     serde_json::to_value(value).unwrap()
 }

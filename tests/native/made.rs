@@ -1,5 +1,5 @@
-//! What most of these tests begin with; and what fuzzers found, one file a target. Each input stands behind
-//! its length in four bytes. `fuzz/corpus.mjs` packs it.
+//! Helpers of most of these tests; and what fuzzers found, one file a target. Each input stands behind its
+//! length in four bytes. `fuzz/corpus.mjs` packs it.
 
 use std::{fs, path::Path};
 

@@ -162,7 +162,8 @@ fn no_more_are_forgotten_than_there_has_to_be_room_for() {
     }
 }
 
-/// What learned no more than a new scope knows is not kept, also where a policy might have learned something.
+/// A scope that learned no more than a new one knows is not kept, also where a policy might have learned
+/// something.
 #[test]
 fn scopes_that_taught_nothing_are_forgotten() {
     let mut engine = engine(r#"{ "defaults": { "autothrottle": { "startDelay": 10 }, "slotDelay": 0 } }"#);
@@ -195,7 +196,7 @@ fn a_handle_is_kept_alive_until_the_next_poll() {
     assert!(!engine.knows(first) && !engine.keep_alive(first));
 }
 
-/// Who waits only for others to end is not idle, though one of its requests was cancelled.
+/// A request that waits only for others to end keeps its scope, though another of its requests was cancelled.
 #[test]
 fn a_scope_in_which_somebody_waits_is_never_forgotten() {
     let mut engine =
@@ -242,7 +243,7 @@ fn a_scope_whose_burst_is_not_over_is_never_forgotten() {
     assert_eq!(burst, 1, "a second and a half has passed");
 }
 
-// What requests and scopes cost in memory, counted by an allocator that counts.
+// The memory of requests and scopes, measured by an allocator that counts.
 //
 // Times differ from machine to machine; allocations and bytes do not. The bounds are what was measured, and
 // a little more: who raises one says why.

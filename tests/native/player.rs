@@ -19,7 +19,7 @@ pub trait Host {
     fn change(&mut self, now: u64, line: &Line) -> Option<String>;
     fn peek(&mut self, now: u64, line: &Line) -> (Option<u64>, String);
     fn stats(&mut self, now: u64, scope: &str) -> Stats;
-    /// What leaves now, when to ask again, and why.
+    /// The requests that leave now, when to ask again, and why.
     fn poll(&mut self, now: u64) -> (Vec<Self::Ticket>, Option<u64>, String);
 }
 
@@ -35,7 +35,7 @@ pub struct Stats {
     pub reason: Option<String>,
 }
 
-/// What a line says.
+/// The parts of a line.
 pub struct Line<'a> {
     text: &'a str,
     pub words: Vec<&'a str>,
@@ -58,7 +58,7 @@ impl<'a> Line<'a> {
         self.argument(key).map(|text| text.parse().expect("a number"))
     }
 
-    /// What stands after the verb and a name: milliseconds, or a priority.
+    /// The argument after the verb and a name: milliseconds, or a priority.
     pub fn amount(&self) -> Option<f64> {
         self.words.get(2)?.parse().ok()
     }

@@ -1,5 +1,5 @@
-//! What `reference` does not know, under random events: `peek`, a rolling window by itself, quotas of several
-//! scopes whose settings change. Failures are committed beside this file.
+//! Calls that `reference` does not have, under random events: `peek`, a rolling window by itself, quotas of
+//! several scopes whose settings change. Failures are committed beside this file.
 
 use autothrottle::{
     Cost, Decision, Engine, Feedback, Instant, Peek, Request, ScopeId, Span, Ticket,
@@ -13,8 +13,8 @@ use crate::made::{engine, json};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// What `peek` says is exact when no other request is submitted: not a microsecond before, and exactly
-    /// then.
+    /// The instant of `peek` is exact when no other request is submitted: not a microsecond before, and
+    /// exactly then.
     #[test]
     fn peek_is_exact_when_nothing_else_is_submitted(
         sends in prop::collection::vec((0..3_usize, 0..1_500_000_u64, any::<bool>(), 0..5_usize), 0..16),

@@ -47,7 +47,7 @@ fn a_rolling_quota_becomes_a_fixed_one_without_what_is_too_old() {
     assert_eq!(left(&engine, scope, 13_000.0), 10.0, "its window began with the send at 8000");
 }
 
-/// What is as old as the old window is spent no longer, though a longer one takes its place.
+/// A send that is as old as the old window is spent no longer, though a longer one takes its place.
 #[test]
 fn a_longer_window_does_not_bring_back_what_is_over() {
     let (mut engine, scope) = make(ROLLING, &[0.0, 5000.0]);
@@ -126,7 +126,7 @@ fn a_fixed_window_turns_over_by_division() {
     assert_eq!([60_999.0, 61_000.0].map(|at| left(&engine, scope, at)), [9.0, 10.0]);
 }
 
-/// What a server said of its quota survives a restart: what is left of it, for how long, and the pace.
+/// The server's report of its quota survives a restart: what is left of it, for how long, and the pace.
 #[test]
 fn what_a_server_told_is_remembered() {
     let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 50,
@@ -217,7 +217,7 @@ fn fields_beyond_their_room_are_not_read() {
     assert_eq!(Hints::read([("retry-after", &long[..])], context).delay_ms, Some(9000));
 }
 
-/// What is left is known of one quota, and of the other only when it is whole again: the first one governs.
+/// The rest of one quota is known, and that of the other only when it is whole again: the first one governs.
 #[test]
 fn the_quota_that_is_known_stands_before_one_that_is_not() {
     let context = Context { status: 200, ..Context::default() };
@@ -259,8 +259,9 @@ fn a_date_has_eighty_letters_at_most() {
     assert_eq!([1, 52, 53].map(asked), [Some(60_000), Some(60_000), None]);
 }
 
-/// What left late counts from then: else a busy caller fits one more window into the same span. The window
-/// tells apart those that were given leave at once, and a cost that turns out to be another counts once.
+/// A request that left late counts from then: else a busy caller fits one more window into the same span. The
+/// window tells apart those that were given leave at once, and a cost that turns out to be another counts
+/// once.
 #[test]
 fn a_rolling_window_counts_what_left_late_from_when_it_left() {
     for several in [1, 3] {
@@ -294,7 +295,7 @@ fn what_left_late_and_is_over_takes_no_other_out_of_the_window() {
     send(&mut engine, scope, 12_000.0);
     engine.left(millis(1000.0), first);
     assert_eq!(left(&engine, scope, 12_000.0), 9.0);
-    // What left within the window counts in it.
+    // A request that left within the window counts in it.
     engine.left(millis(5000.0), first);
     assert_eq!([12_000.0, 14_999.0, 15_000.0].map(|at| left(&engine, scope, at)), [8.0, 8.0, 9.0]);
 }

@@ -1,5 +1,5 @@
-//! What rampup does against each kind of server, request by request. The aims (`simulate`) bound what comes
-//! of it; here any change of it shows: a sign, a factor, a bound that is one off.
+//! The behaviour of rampup against each kind of server, request by request. The aims (`simulate`) bound what
+//! comes of it; here any change of it shows: a sign, a factor, a bound that is one off.
 //!
 //! A row says how many were sent and refused, and a fingerprint of when each one left and how it ended
 //! (FNV-1a). `UPDATE_GOLDEN=1` writes the rows anew: review the counts as a change of behaviour. A
@@ -29,7 +29,7 @@ fn fingerprint(exchanges: &[Exchange]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What was sent, refused and failed of a scenario.
+/// The requests of a scenario that were sent, refused and failed.
 fn row(scenario: &Scenario, throttle: &str) -> String {
     let minutes = scenario.minutes.min(REQUESTS / scenario.limit() / 60.0);
     let shorter = Scenario { minutes, ..scenario.clone() };
@@ -95,8 +95,8 @@ fn sixty_pages_of_five_a_second_take_sixteen_seconds() {
     }
 }
 
-/// nginx's own 503 names no limit. What it refused above the new limit was below what was borne before, so it
-/// was taken for the server's own failures: 9 a minute with a burst of 20, for minutes.
+/// nginx's own 503 names no limit. Its refusals above the new limit were below the rate that was borne
+/// before, so they were taken for the server's own failures: 9 a minute with a burst of 20, for minutes.
 #[test]
 fn a_limit_that_halves_is_found_without_a_word() {
     for burst in [0, 5, 20] {
@@ -176,7 +176,7 @@ fn each_second(defaults: &str) -> Vec<usize> {
     seconds
 }
 
-/// What the page promises of the first seconds, and the two ceilings it names.
+/// The page's promises for the first seconds, and the two ceilings it names.
 #[test]
 fn what_it_may_send_unasked_is_bounded() {
     let mut sent = 0;

@@ -1,5 +1,5 @@
-//! What is read of texts that servers send, right ones and odd ones, written down. The vectors (`headers`,
-//! `robots`) say what must be understood; here any change of what is made of a text shows.
+//! The reader's results for texts that servers send, right ones and odd ones, written down. The vectors
+//! (`headers`, `robots`) say what must be understood; here any change of what is made of a text shows.
 //!
 //! `UPDATE_GOLDEN=1` writes the page anew: review it as a change of behaviour. A vector has only a
 //! fingerprint of its description (FNV-1a), because its expectations stand in the vectors themselves.

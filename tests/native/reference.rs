@@ -1,8 +1,8 @@
 //! A second engine that is slow and obvious, and random events that must be answered alike.
 //!
 //! It scans everything: no lanes, no heap, no lines. At each poll it looks at the head of every group of
-//! requests with the same scopes. It sends the first, by rank, that all scopes allow. What it shares with the
-//! engine is the specification alone.
+//! requests with the same scopes. It sends the first, by rank, that all scopes allow. It shares with the
+//! engine the specification alone.
 //!
 //! Some requests are sent at once where that is possible (`send_at_once`), which the reference does not know:
 //! to it, they are submitted and sent.
@@ -32,8 +32,8 @@ struct Scope {
     last: Option<u64>,
     hold: u64,
     is_paused: bool,
-    /// Limit, window, whether it rolls; and every send, with its cost. What is owed is a send in times to
-    /// come, or carried into the fixed window that began `first`.
+    /// Limit, window, whether it rolls; and every send, with its cost. A debt is a send in times to come, or
+    /// carried into the fixed window that began `first`.
     quota: Option<(u64, u64, bool)>,
     spent: Vec<(u64, u64)>,
     first: Option<u64>,
@@ -94,7 +94,7 @@ impl Scope {
         }
     }
 
-    /// What is consumed of the window that began at `start`.
+    /// The consumed part of the window that began at `start`.
     fn used(&self, start: u64) -> u64 {
         self.carried + self.spent.iter().filter(|&&(at, _)| at >= start).map(|&(_, cost)| cost).sum::<u64>()
     }
@@ -108,7 +108,7 @@ impl Scope {
         }
     }
 
-    /// What left at `sent` for `cost` turned out to cost `actual`.
+    /// Corrects the cost of a request that left at `sent` from `cost` to `actual`.
     fn correct(&mut self, sent: u64, now: u64, cost: u64, actual: u64) {
         if actual > cost {
             self.charge(sent, now, actual - cost);
@@ -305,7 +305,7 @@ impl Reference {
         self.served.retain(|key, _| keys.contains(key));
     }
 
-    /// What was taken before anything that may yet be corrected is one number.
+    /// The sum of all sends before the first that may yet be corrected is one number.
     fn forget_old(&mut self) {
         let ended = self.ended.len().saturating_sub(6);
         self.ended.drain(..ended);

@@ -32,8 +32,8 @@ fn all_robots_vectors() {
     }
 }
 
-/// What people write and parsers take: a star behind a token (Google reads the token's own letters only), and
-/// a blank in a key where a hyphen belongs.
+/// Lines that people write and parsers take: a star behind a token (Google reads the token's own letters
+/// only), and a blank in a key where a hyphen belongs.
 #[test]
 fn what_people_write() {
     let cases: [(&str, Option<f64>); 18] = [

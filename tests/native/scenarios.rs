@@ -1,8 +1,8 @@
 //! Servers that do not tell their limit: those that the law was made with. `drawn` has those that it never
 //! saw.
 //!
-//! A law that was tuned in a kind world fails in the real one. So every scenario has timers that fire late, a
-//! network and a server that jitter, and lost packets, unless it says otherwise.
+//! A law that was tuned in a kind world fails in the real one. Every scenario therefore has timers that fire
+//! late, a network and a server that jitter, and lost packets, unless it says otherwise.
 
 use std::{
     fmt::Write,
@@ -23,15 +23,15 @@ use crate::{
 #[derive(Clone)]
 pub struct Scenario {
     pub name: String,
-    /// What `server` of a simulation takes, without braces.
+    /// The options of a simulated server, without braces.
     pub server: String,
     /// The same of `network`.
     pub network: String,
     pub minutes: f64,
 }
 
-/// What every client and every way has: a timer late by 0.3 to 1.3 ms, two milliseconds of jitter each way,
-/// one packet in a thousand lost.
+/// The faults of every client and every way: a timer late by 0.3 to 1.3 ms, two milliseconds of jitter each
+/// way, one packet in a thousand lost.
 const WORLD: &[(&str, &str)] =
     &[("timerLag", "0.3"), ("timerJitter", "1"), ("jitter", "2"), ("slow", "0.001"), ("slowBy", "250")];
 /// The same of every server.
@@ -109,9 +109,9 @@ fn read(part: Option<&str>) -> Vec<Scenario> {
 // Servers drawn from a seed, as many as are wanted: a held-out set, never looked at. `DRAWN="60 7"` judges
 // sixty that seed 7 draws, class by class; `DRAWN="public 11 12"` those that the law was made with, twice.
 //
-// A set that was looked at twice is no longer held out. So there is no fixed one: a seed draws a new one,
-// and the law is judged once on each. It draws kinds, limits, latencies, noise, how a server says no, and
-// what befalls it (bans, failures, others, balancers, steps, outages). Each comes by itself, from a wide
+// A set that was looked at twice is no longer held out. There is therefore no fixed one: a seed draws a new
+// one, and the law is judged once on each. It draws kinds, limits, latencies, noise, how a server says no,
+// and what befalls it (bans, failures, others, balancers, steps, outages). Each comes by itself, from a wide
 // range, so they also come together.
 
 struct Draws(u64);
@@ -182,7 +182,7 @@ fn one(seed: u64) -> Scenario {
     Scenario { name: format!("{name}; {latency} ms away"), server, network, minutes }
 }
 
-/// What the server takes, its limit, about how many requests a second that is, and the seconds of its window.
+/// The model of a server, its limit, about how many requests a second that is, and the seconds of its window.
 fn model(d: &mut Draws) -> (String, f64, f64) {
     let kinds = [
         ("token-bucket", 24.0),
@@ -231,7 +231,7 @@ fn model(d: &mut Draws) -> (String, f64, f64) {
     }
 }
 
-/// What befalls it: most often no trouble, rarely several at once.
+/// The troubles of a server: most often no trouble, rarely several at once.
 fn befalls(d: &mut Draws, rate: f64) -> String {
     let mut all = String::new();
     let refusal = d.one(&[
@@ -296,7 +296,7 @@ fn befalls(d: &mut Draws, rate: f64) -> String {
 /// Whether a server is of a class.
 type Class = fn(&Judged) -> bool;
 
-/// What came of one server.
+/// The result for one server.
 struct Judged {
     scenario: Scenario,
     /// Of its chance.

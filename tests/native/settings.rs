@@ -1,4 +1,4 @@
-//! What is written from the rows of Rust is up to date, and each row has what the pages say of it.
+//! Files that are written from the rows of Rust are up to date, and each row has its text in the pages.
 
 use autothrottle::config::table::{DefaultValue, TEXTS};
 

@@ -60,7 +60,7 @@ impl Policy {
     }
 }
 
-/// What is refused most of the time is sent often.
+/// A server that refuses most of the time gets many requests.
 const MOST: usize = 20_000_000;
 
 const RAMPUP: &str = r#"{ "defaults": { "rampup": true } }"#;
@@ -152,7 +152,7 @@ fn in_docs(mark: &str, text: &str) {
     }
 }
 
-/// What came of one scenario, without what fails whatever the pace.
+/// The result of one scenario, without failures that come whatever the pace.
 pub fn refused(summary: &Summary) -> (f64, f64) {
     let share = summary.refused as f64 / (summary.sent as f64).max(1.0);
     (share * 100.0, summary.refusals_per_minute - summary.background_per_minute)
@@ -225,7 +225,7 @@ fn limits_are_found_and_kept() {
     assert!(rank(ratio, 0.1) >= 0.85);
 }
 
-/// What was found wrong once, each with a server that shows it: the least utilisation, the most refusals a
+/// Faults that were found once, each with a server that shows it: the least utilisation, the most refusals a
 /// minute, and what they were.
 #[test]
 fn what_was_found_wrong_stays_right() {
@@ -435,7 +435,7 @@ fn clients_of_one_limit_share_it() {
     in_docs("fairness", &table);
 }
 
-/// What the user set for the very scope, its quota, and what a server that asks for more is held to.
+/// The settings for the very scope, its quota, and the bound for a server that asks for more.
 #[test]
 fn no_bound_is_overstepped_by_a_scope_that_ramps() {
     let throttle = r#"{ "scopes": { "server": { "rampup": { "backoffTarget": [1, 3] }, "delay": 150, "concurrency": 3,

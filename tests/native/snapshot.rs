@@ -1,5 +1,5 @@
-//! What a restart keeps: an engine that goes on from a snapshot is the engine that was never stopped. A
-//! snapshot that says nonsense is refused with the path of each mistake.
+//! The state that a restart keeps: an engine that goes on from a snapshot is the engine that was never
+//! stopped. A snapshot that says nonsense is refused with the path of each mistake.
 
 use autothrottle::{
     Config, Decision, Engine, Feedback, Hint, Hints, Instant, Peek, Request, Rng, ScopeId, Snapshot, Span,
@@ -98,7 +98,7 @@ fn whoever_goes_on_from_a_snapshot_is_whoever_was_never_stopped() {
     }
 }
 
-/// What a server said is left of its quota counts after a restart, for as long as it said.
+/// The server's report of its quota counts after a restart, for as long as it said.
 #[test]
 fn what_a_server_said_is_left_survives() {
     let mut first = Engine::new(config());
@@ -142,8 +142,8 @@ fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
     }
 }
 
-/// What robots.txt asked for is asked for in the next process, too.
-/// What chance adds to a refusal's wait makes no hold longer than a snapshot can say.
+/// The delay of robots.txt holds in the next process, too. A random part of a refusal's wait makes no hold
+/// longer than a snapshot can say.
 #[test]
 fn the_longest_hold_goes_on() {
     for options in [
@@ -262,7 +262,7 @@ fn what_was_told_before_a_restart_still_says_which_window_it_is() {
     }
 }
 
-/// What the policies remember counts from the first request on.
+/// The policies' memory counts from the first request on.
 #[test]
 fn the_found_gap_is_the_gap_of_the_next_process() {
     let options = r#"{ "defaults": { "rampup": true, "jitter": false } }"#;

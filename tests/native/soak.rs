@@ -23,7 +23,7 @@ const SERVERS: [&str; 8] = [
     r#""model": "token-bucket", "rate": 50, "depth": 100"#,
 ];
 
-/// What was typed; times in milliseconds, 0 for none.
+/// The typed settings; times in milliseconds, 0 for none.
 #[derive(Debug)]
 struct Typed {
     delay: u64,

@@ -277,7 +277,7 @@ fn a_circle_is_seen() {
     assert_eq!(circle(&graph(&sources)).unwrap(), ["time", "c/e", "time"]);
 }
 
-/// What each file imports, by the text of its statements. TypeScript's types are no imports.
+/// The imports of each file, by the text of its statements. TypeScript's types are no imports.
 fn hosts(folder: &str, extension: &str, imports: fn(&str, &str) -> BTreeSet<String>) -> Graph {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let files =
@@ -368,8 +368,8 @@ fn no_circle_of_files_in_typescript_and_python() {
     assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
 }
 
-/// The rooms of `js/`, each by itself: an import leads to the left. What stands in one string is level, and
-/// does not know the others there. The command may read what the package's entries show.
+/// The rooms of `js/`, each by itself: an import leads to the left. Rooms in one string are level, and do not
+/// know each other. The command may read what the package's entries show.
 const ROOMS: [&str; 10] = [
     "pkg", "base", "answers", "wasm", "scopes", "options", "core", "fetch", "throttle",
     "clients llm shared simulate entry command",

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// What a request passes on its way, and what people change while it goes on: in every host.
+/// Verbs for the way of a request, and for changes while it goes on: in every host.
 const EVERYWHERE: &str = "adjust cancel configure crawl_delay find hold in_flight intern keep_alive left \
     peek pause poll release reset resume route scope_stats scopes settle snapshot stats submit waiting \
     wake_at wants_route warn_threshold watch";

@@ -14,7 +14,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'autothrottle-binding-'))
 after(() => rmSync(folder, { recursive: true }))
 
-/** What wasm-bindgen-test's own runner does, without the web server and the drivers that come with it. */
+/**
+ * The part of wasm-bindgen-test's own runner that these tests need, without its web server and its drivers.
+ */
 const RUN = `
 const said = []
 globalThis.__wbg_test_invoke = (test) => test()

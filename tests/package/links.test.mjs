@@ -15,7 +15,7 @@ const installed = join(scratch, 'node_modules/autothrottle')
 const pages = ['README.md', ...readdirSync(join(installed, 'docs')).map((name) => `docs/${name}`)]
 
 const withoutBlocks = (text) => text.replaceAll(/^```.*?^```$/gms, '')
-/** What a heading is called in a link: as GitHub makes it. */
+/** The anchor of a heading: as GitHub makes it. */
 const slug = (heading) =>
   heading
     .toLowerCase()

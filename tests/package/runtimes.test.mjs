@@ -63,7 +63,7 @@ for (const { name, command, args } of RUNTIMES) {
   })
 }
 
-/** What a program prints, while the mirror in this process answers it. */
+/** The output of a program, while the mirror in this process answers it. */
 function output(command, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: scratch, env: { ...process.env, NO_COLOR: '1' } })
@@ -104,7 +104,7 @@ await fetch('/result', { method: 'POST', body: said })
 `
 writeFileSync(join(scratch, 'policy.js'), POLICY)
 
-/** What the page posts, beside the scratch project. */
+/** The message that the page posts, beside the scratch project. */
 const inBrowser = (browser, page = PAGE, policy = undefined) =>
   posted(browser, (request, response) => {
     const path = new URL(request.url, 'http://x').pathname

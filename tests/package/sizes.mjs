@@ -1,8 +1,10 @@
-/** What each entry costs a user who bundles it: JavaScript and WebAssembly, minified and gzipped. */
+/**
+ * The bytes that each entry costs a user who bundles it: JavaScript and WebAssembly, minified and gzipped.
+ */
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** What is not counted: peers. */
+/** Packages that are not counted: peers. */
 const EXTERNAL = ['tldts', 'robots-parser', 'undici', '@opentelemetry/api', 'node:*']
 
 /** Bytes of what `code` needs, as a browser would load it. */
@@ -63,8 +65,8 @@ export const OVER_MAIN = {
 export const WITHOUT_MODULE = 6_400
 
 /**
- * What an entry of this kind adds; `dist` is that of an installed package. It stands before the main one, for
- * gzip looks back 32 kB, and the module would be between.
+ * The bytes that an entry of this kind adds; `dist` is that of an installed package. It stands before the
+ * main one, for gzip looks back 32 kB, and the module would be between.
  */
 export async function sizeOverMain(entry, dist) {
   const options = { resolveDir: dist, external: [...EXTERNAL, 'cloudflare:workers', '*.wasm?module'] }

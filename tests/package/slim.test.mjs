@@ -16,7 +16,7 @@ const { scratch, run, remove } = packed()
 after(remove)
 const wasm = join(scratch, 'node_modules/autothrottle/pkg/autothrottle_bg.wasm')
 
-/** What a fresh process says that tries each of these in turn. */
+/** The output of a fresh process that tries each of these in turn. */
 function tried(...sources) {
   const program = `
     import { readFileSync } from 'node:fs'
@@ -150,7 +150,7 @@ for (const [name, bundle] of Object.entries(BUNDLERS)) {
   })
 }
 
-/** What the page in this folder posts. Its policy only lets WebAssembly compile. */
+/** The message that the page in this folder posts. Its policy only lets WebAssembly compile. */
 function inChromium(folder) {
   const types = { '.js': 'text/javascript', '.wasm': 'application/wasm' }
   return posted(BROWSERS[0], (request, response) => {

@@ -1,5 +1,6 @@
 /**
- * What a user relies on, in any runtime: web APIs only, a real clock, a few milliseconds. Prints one line.
+ * Features that a user relies on, in any runtime: web APIs only, a real clock, a few milliseconds. Prints one
+ * line.
  *
  * Timers are the runtime's own, so no test here says how long anything takes: only order, and not before.
  */

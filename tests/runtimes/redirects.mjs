@@ -37,7 +37,7 @@ export async function check(createThrottle, base) {
   ])
 }
 
-/** What it gives. */
+/** The expected output. */
 export const WANTED = JSON.stringify([
   { method: 'GET', body: '', own: 'kept' },
   { method: 'PUT', body: 'body' },

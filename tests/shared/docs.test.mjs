@@ -1,7 +1,7 @@
 /**
  * The code of docs/shared.md in TypeScript, as it stands there: with a socket, with a real Redis, and in
- * workerd. Real time, since none of them can be played. What is asserted is what the blocks say that they
- * print.
+ * workerd. Real time, since none of them can be played. The assertions are about the output that the blocks
+ * state.
  *
  * Only places are replaced: the host by a server of the test's, the port of Redis, and where the package
  * lies.

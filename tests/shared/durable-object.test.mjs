@@ -1,6 +1,6 @@
 /**
  * Limits shared by Workers through a Durable Object, in workerd: real time, since neither its scheduler nor
- * its storage can be played. What is asserted are counts.
+ * its storage can be played. The assertions are about counts.
  *
  * Needs `npm install --prefix tests/runtimes`; without it, the test is skipped by name.
  * In `npm run test:all` it fails.
@@ -137,7 +137,7 @@ else {
     const site = await siteOf(t, 30)
     for (const page of ['held-1', 'held-2']) ask(site, page)
     await until(() => site.counts.now === 2)
-    // What they hold is stored once a second.
+    // Their state is stored once a second.
     await sleep(1500)
     await workers.kill()
     await workers.start()

@@ -1,6 +1,6 @@
 /**
  * Limits shared by processes of one machine, with real ones: a socket, its death and a stopped process cannot
- * be played. What is asserted are counts at the server, not times.
+ * be played. The assertions are about counts at the server, not times.
  */
 import assert from 'node:assert/strict'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
@@ -62,7 +62,7 @@ test('two slots for four processes; one that decides or only asks may be killed 
     assert.ok(seen.most <= 2, `${seen.most} at a time`)
     writer.kill('SIGCONT')
     await allAreServed(members, seen, 10)
-    // What was on its way out of the process when it stopped has left by now (docs/shared.md).
+    // A request on its way out of the process when it stopped has left by now (docs/shared.md).
     seen.most = 0
     await allAreServed(members, seen, 10)
   }

@@ -1,6 +1,6 @@
 /**
- * What tests with real processes share: a server that counts, the processes of a group, and the program of a
- * group in Rust. What is asserted are counts at the server, not times.
+ * Helpers of the tests with real processes: a server that counts, the processes of a group, and the program
+ * of a group in Rust. The assertions are about counts at the server, not times.
  */
 import assert from 'node:assert/strict'
 import { fork, spawn, spawnSync } from 'node:child_process'
@@ -15,7 +15,7 @@ after(() => {
   for (const child of children) child.kill('SIGKILL')
 })
 
-/** What `spawn` and `fork` give: it is ended with the tests. */
+/** The child of `spawn` or `fork`: it is ended with the tests. */
 function kept(child) {
   children.add(child)
   child.once('exit', () => children.delete(child))

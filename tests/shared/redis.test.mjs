@@ -1,6 +1,6 @@
 /**
  * Limits shared through a real Redis: real time, since a server, its lease and a killed process cannot be
- * played. What is asserted are counts at the server, not times.
+ * played. The assertions are about counts at the server, not times.
  *
  * Needs `npm install --prefix tests/shared` and a `redis-server` (or `valkey-server`); without them it is
  * skipped by name, under `npm run test:all` it fails.

@@ -47,7 +47,7 @@ if (isMainThread) {
   const areAll = await until(() => served(1) > 5 && served(2) > 5)
   const mostBefore = Atomics.load(cells, 2 * COUNT)
   await first.terminate()
-  // Bun says so before the thread has ended. What it had in flight is over then, and the group did not hear
+  // Bun says so before the thread has ended. Its requests in flight are over then, and the group did not hear
   // of it.
   for (let last = -1; last !== served(0); await sleep(300)) last = served(0)
   Atomics.store(cells, 0, 0)

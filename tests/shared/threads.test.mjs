@@ -25,7 +25,7 @@ const RUNTIMES = [
   { name: 'Bun', command: bin('bun'), args: [] },
 ]
 
-/** What a program says. */
+/** The output of a program. */
 function said(command, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })

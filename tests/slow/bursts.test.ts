@@ -1,8 +1,8 @@
 /**
  * No burst, whatever the machine does: random limits, and a clock that misbehaves. It stands still for five
  * seconds (a blocked event loop), goes back, or strays. Or it jumps an hour: a machine slept, and its timers
- * then all fire late and together. What was typed holds over all windows of the clock: gaps, quotas, slots.
- * `ORDERS=2000 node --import tsx --test tests/slow/bursts.test.ts` tries as many.
+ * then all fire late and together. The typed settings hold over all windows of the clock: gaps, quotas,
+ * slots. `ORDERS=2000 node --import tsx --test tests/slow/bursts.test.ts` tries as many.
  *
  * A limit that is kept on average would make up for what was not sent while the loop was blocked.
  */
@@ -16,7 +16,7 @@ import { Dice } from '../js/serve.js'
 const ORDERS = Number(process.env.ORDERS ?? 30)
 const COUNT = 80
 
-/** What was typed, and what it means for the instants of all sends, in milliseconds. */
+/** The typed settings, and what they mean for the instants of all sends, in milliseconds. */
 interface Typed {
   readonly options: ThrottleOptions
   /** At most `limit` in any window of this length, both ends counted. */
@@ -46,7 +46,7 @@ function typed(dice: Dice): Typed {
   return { options: { ...options, maxInFlight: 100, backoff: false }, most, windowMs: span, slots }
 }
 
-/** What happens to the clock between two looks. */
+/** The clock's mishaps between two looks. */
 const MISHAPS: Record<string, (clock: FakeClock, dice: Dice) => void> = {
   'the loop is blocked for five seconds': (clock) => clock.jump(5000),
   'the machine sleeps for an hour': (clock) => clock.jump(3_600_000),

@@ -62,7 +62,7 @@ function answer(url: string): Response {
   return new Response(`${bytes()}${link}${bytes()}">${bytes()}`, { status, headers })
 }
 
-/** What a run writes where people read. */
+/** The output of a run for people. */
 async function written(args: readonly string[]): Promise<string> {
   let text = ''
   const { stdout, stderr } = process

@@ -2,7 +2,7 @@
  * Servers that break the exchange, over real sockets: each fault many times, whatever releases the slots.
  * After each, no request waits or is in flight, no timer is armed, and the heap is as large as before.
  *
- * What a request leaves behind is seen when many have left it.
+ * A leak of requests shows when many of them have ended.
  */
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -59,7 +59,7 @@ const free: ThrottleOptions = {
   backoff: false,
 }
 
-/** What is used when no garbage is left to collect. */
+/** The memory in use when no garbage is left to collect. */
 async function used(): Promise<number> {
   for (let turns = 0; turns < 4; turns++) {
     collect()
@@ -72,9 +72,9 @@ async function used(): Promise<number> {
 type Play = (fetch: (path: string, init?: RequestInit) => Promise<Response>) => Promise<unknown>
 
 /**
- * Plays a fault again and again, and looks at what is left. What is left behind makes every round grow. What
- * the runtime compiles and caches makes some of them grow. So the test compares the least of three rounds
- * with the least of the three before them, until no memory stays between them.
+ * Plays a fault again and again, and looks at what is left. A leak makes every round grow. Some of them grow
+ * by code that the runtime compiles and caches. The test therefore compares the least of three rounds with
+ * the least of the three before them, until no memory stays between them.
  */
 async function broken(answer: Answer, options: ThrottleOptions, play: Play, atOnce = 20) {
   const { url, close } = await serve(answer)

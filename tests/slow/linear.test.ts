@@ -11,7 +11,7 @@ import { count, stepsOf } from './counted.js'
 
 /** It and a quarter of it are below the 16 kB of header fields that are read. */
 const LARGE = 14_000
-/** What counts of a robots.txt. */
+/** The bytes of a robots.txt that count. */
 const FILE = 512_000
 /** Loops and calls a byte, whatever is in it: 26 since the reader is compiled for size, where fewer are inlined. */
 const MOST_A_BYTE = 30

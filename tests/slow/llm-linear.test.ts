@@ -64,7 +64,7 @@ const FILLERS = [
   ],
   ...['{"text":"a"},', 'data:image/png;base64,', 'AAAA', '{"type":"image_url","image_url":{"url":"'],
 ]
-/** What stands before and behind them. */
+/** The bytes before and behind them. */
 const FRAMES = [
   ['', ''],
   ['{"a":"', '"}'],

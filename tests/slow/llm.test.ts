@@ -13,7 +13,7 @@ const typed = (limits: object): LlmOptions => ({ limits: { '*': limits } })
 const ANTHROPIC = { style: 'anthropic', rpm: 500, itpm: 200_000, otpm: 80_000 } as const
 const OPENAI = { style: 'openai', rpm: 500, tpm: 200_000 } as const
 
-/** What is served, by which settings, for which calls. */
+/** The server, the settings and the calls. */
 const CASES: readonly (readonly [string, ModelServerOptions, LlmOptions, Work])[] = [
   ['OpenAI, requests are scarce', { ...OPENAI, rpm: 30 }, {}, {}],
   ['Anthropic, input is scarce', { ...ANTHROPIC, rpm: 200 }, {}, {}],

@@ -121,8 +121,8 @@ test('a crawl that is interrupted goes on at the learned pace in a new process',
 })
 
 /**
- * What this process reads although its reader stopped: undici counts it at its socket. What the kernel holds
- * beyond that is its own. A fake clock has no sockets.
+ * The bytes that this process reads although its reader stopped: undici counts it at its socket. The kernel's
+ * buffers beyond that are its own. A fake clock has no sockets.
  */
 test('behind a reader that stops stand at most 256 kB, as with plain fetch', async () => {
   const part = `data: ${'x'.repeat(16_000)}\n\n`

@@ -290,7 +290,7 @@ test('one signal for many requests: one listener, and no warning of a leak', asy
   assert.deepEqual(warnings, [])
 })
 
-/** What is drawn from a seed. */
+/** A generator of numbers from a seed. */
 function random(seed: number) {
   const dice = new Dice(seed)
   const chance = (of: number) => dice.next() < of
@@ -298,7 +298,7 @@ function random(seed: number) {
   return { chance, pick, below: (most: number) => dice.below(most) }
 }
 
-/** What a run is made of: an order is a seed for this, a run a seed for the times. */
+/** The parts of a run: an order is a seed for this, a run a seed for the times. */
 function orderOf(seed: number): Omit<ThrottleOptions, 'clock' | 'fetch'> & { hooks: string[] } {
   const { chance, pick } = random(seed)
   const hooks = ['getHints', 'getResponseDelay', 'getResponseBackoff', 'getErrorBackoff', 'getScopes'].filter(

@@ -34,7 +34,7 @@ fn main() -> wasmtime::Result<()> {
             // A status, and the latency in milliseconds.
             api.call_settle(&mut store, throttle, now(), ticket, &[200.0, 1.0], &[], None)?;
         }
-        // What was settled may have changed what is next.
+        // The settled request may have changed the next decision.
         let decision = api.call_poll(&mut store, throttle, now())?;
         match decision.wake {
             Some(wake) => sleep(Duration::from_nanos(wake.saturating_sub(now()))),

@@ -42,13 +42,13 @@ impl Compiled {
         Ok(Self { engine, component })
     }
 
-    /// What it imports.
+    /// Its imports.
     pub fn imports(&self) -> Vec<String> {
         let kind = self.component.component_type();
         kind.imports(&self.engine).map(|(name, _)| name.to_string()).collect()
     }
 
-    /// What it exports.
+    /// Its exports.
     pub fn exports(&self) -> Vec<String> {
         let kind = self.component.component_type();
         kind.exports(&self.engine).map(|(name, _)| name.to_string()).collect()

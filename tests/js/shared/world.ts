@@ -1,6 +1,6 @@
 /**
  * Processes that share a limit, in virtual time: their clocks, the network between them, and the store that
- * elects. What the machine does under faults `shared/tests/` plays; here it is the host around it.
+ * elects. `shared/tests/` plays the machine under faults; here it is the host around it.
  */
 
 import { type Clock, createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'
@@ -207,7 +207,7 @@ export function throttles(
   return { world, processes, all }
 }
 
-/** What became of a promise when the world has gone on for so long. */
+/** The state of a promise when the world has gone on for so long. */
 export async function after<T>(world: World, ms: number, promise: Promise<T>): Promise<T | string> {
   let [state, value]: [string, unknown] = ['waits', undefined]
   promise.then(

@@ -1,4 +1,5 @@
-//! What a call of the component costs a host in Rust: `cargo run --release` here, once the component is made.
+//! The cost of a call of the component for a host in Rust: `cargo run --release` here, once the component is
+//! made.
 
 use std::{fs, time::Instant};
 
