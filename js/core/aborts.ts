@@ -1,6 +1,6 @@
 /**
- * Who leaves when a signal is aborted: one listener for each signal, however many wait with it.
- * A whole crawl may have one controller: Node warns of a leak at its eleventh listener.
+ * Callers that leave when a signal is aborted: one listener for each signal, however many wait with it. A
+ * whole crawl may have one controller: Node warns of a leak at its eleventh listener.
  */
 
 /** A caller who leaves. */
@@ -26,7 +26,7 @@ export class Aborts {
     if (signal) this.#groups.get(signal)?.remove(member)
   }
 
-  /** What the promise gives, unless the signal is aborted first. */
+  /** The promise's result, unless the signal is aborted first. */
   race<T>(promise: Promise<T>, signal: AbortSignal | null): Promise<T> {
     return new Promise((resolve, reject) => {
       const member = { abort: reject }

@@ -5,8 +5,8 @@
  * If a permit is never settled, or a function of `run` never ends, Node finds no work to do and ends without
  * a word: with code 13, or with 0 inside of `main()`. The first throttle adds the listener.
  *
- * A throttle that only its own requests know could be collected before it speaks. So the newest throttle is
- * kept, and those whose requests were not over when another was made.
+ * A throttle that only its own requests know could be collected before it speaks. The newest throttle is
+ * therefore kept, and those whose requests were not over when another was made.
  *
  * Pages and Workers have no end of their own, so slim and Workers' modules go without (`scripts/dist.mjs`).
  */
@@ -14,7 +14,7 @@
 import { HOW_TO_END, scopesOf } from './nesting.js'
 import type { Scheduler } from './scheduler.js'
 
-/** Who may be left waiting. */
+/** The parts of a throttle that know its waiting requests. */
 export type Stuck = Pick<
   Scheduler,
   | 'isIdle'

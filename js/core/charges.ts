@@ -1,4 +1,4 @@
-/** What requests cost, where it turns out to be another cost than was taken. */
+/** Corrections of the costs of requests. */
 import type { Clock } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { Outcome } from '../wasm/engine.js'
@@ -17,7 +17,7 @@ export class Charges {
     this.#handles = handles
   }
 
-  /** What a request turned out to cost. It may have been settled. */
+  /** Corrects the cost of a request. It may have been settled. */
   adjust(permit: Permit, cost: PermitOutcome['cost']): void {
     const checked = checkedCost(cost, permit)
     this.#charge(permit, true, (name) => (typeof checked === 'object' ? checked[name] : checked))

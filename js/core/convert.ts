@@ -58,8 +58,8 @@ export class Converter {
   }
 
   /**
-   * What a good answer of `fetch` says of limits, as lines for the engine; `undefined` for all that `outcome`
-   * has to look at.
+   * The limits in a good answer of `fetch`, as lines for the engine; `undefined` for all that `outcome` has
+   * to look at.
    */
   goodLines(response: Response): string | undefined {
     if (this.#hints !== undefined) return undefined
@@ -74,7 +74,7 @@ export class Converter {
     }
   }
 
-  /** What an outcome means for the scopes that it names. */
+  /** The outcome for the scopes that it names. */
   #own(
     names: readonly string[],
     backoffs: Backoffs | undefined,
@@ -105,7 +105,7 @@ const WORDS = [
   ...['status', 'statusCode', 'headers', 'hints', 'error', 'latency'],
   ...['backoff', 'scopes', 'cost', 'adjustDelay'],
 ]
-/** What others call them. */
+/** The names that other libraries use. */
 const MEANT: Readonly<Record<string, string>> = {
   code: 'status',
   httpStatus: 'status',
@@ -130,7 +130,7 @@ function checkSaid(outcome: PermitOutcome): void {
 }
 
 /**
- * What a request really cost.
+ * The real cost of a request, checked.
  *
  * @throws {ConfigError} for one number where the scopes were to cost different ones, and for scopes that are
  * not the request's.

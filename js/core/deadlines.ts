@@ -1,5 +1,5 @@
 /**
- * Who gives up when: a heap of deadlines beside the engine's own times, so that one timer serves both.
+ * A heap of deadlines beside the engine's own times, so that one timer serves both.
  *
  * The deadline of a request that was sent is struck out and stays. When more than half of the heap is struck
  * out, the heap is made anew.

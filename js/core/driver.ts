@@ -1,8 +1,8 @@
 /**
  * Turns the engine's decisions into calls: who waits, and asking until no more requests may leave.
  *
- * A listener may submit while permits are handed out. So only `drain` asks, one drain at a time, and none
- * while no request waits. When to ask again is `wake.ts`.
+ * A listener may submit while permits are handed out. Only `drain` asks, therefore, one drain at a time, and
+ * none while no request waits. When to ask again is `wake.ts`.
  *
  * A gap is from send to send, but a request begins a microtask after it was granted. A loop that asks for a
  * thousand may go on in between. Until a granted request has begun, `now()` stays at its grant: a later grant
@@ -44,7 +44,7 @@ export class Driver implements Requests {
   readonly #nesting: Nesting | undefined
   /** By the place of their tickets. Those of a shared engine are never used again. */
   readonly #waiting: Waiters
-  /** Who came last. */
+  /** The newest waiter. */
   #last: Waiter | undefined
   readonly #wake: Wake
   readonly #onRest: () => void
@@ -254,7 +254,7 @@ export class Driver implements Requests {
     return this.#wake.alarm(ms, ring)
   }
 
-  /** What was begun gives, unless an answer takes longer than it may: then `abort` hears of it, too. */
+  /** The result of the work, unless an answer takes longer than it may: then `abort` hears of it, too. */
   within<T>(work: Promise<T>, ms: number, abort: (error: unknown) => void, pause?: Pause): Promise<T> {
     const end = this.clock.now() + ms
     return new Promise((resolve, reject) => {

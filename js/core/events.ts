@@ -1,8 +1,8 @@
 /**
- * What a throttle tells: events on itself, and the same on Node's `diagnostics_channel` as
+ * The events of a throttle: events on itself, and the same on Node's `diagnostics_channel` as
  * `autothrottle:TYPE`.
  *
- * An event is made only if its type has a listener. So listeners are counted, also those that leave by
+ * An event is made only if its type has a listener. Listeners are therefore counted, also those that leave by
  * themselves (`once`, `signal`).
  */
 import { builtin } from '../base/builtin.js'
@@ -18,14 +18,14 @@ export interface RequestLike {
   readonly scopes: readonly string[]
 }
 
-/** What is known of the end of a request. */
+/** The end of a request, as far as it is known. */
 export interface Ending {
   readonly status?: number | undefined
   readonly error?: unknown
   readonly latencyMs?: number | undefined
 }
 
-/** What happens to a request. */
+/** The phases of a request. */
 export type RequestPhase = 'queued' | 'send' | 'settle' | 'cancel'
 
 /** Hears of it as a plain function: an event costs more. It never throws. */
@@ -38,7 +38,7 @@ export type RequestObserver = (phase: RequestPhase, request: RequestLike, at: nu
 export interface RequestEvent extends Omit<Event, 'target'> {
   /** The same number in all events of one request, its retries among them: 1 for the first, 2, 3, … */
   readonly id: number
-  /** What was asked for: the URL, the `Request`, or `{ scopes }`. */
+  /** The target of the request: the URL, the `Request`, or `{ scopes }`. */
   readonly target: Target
   /** The URL of the target, if it has one. */
   readonly url: string | undefined

@@ -1,6 +1,5 @@
 /**
- * Who decides, as the scheduler and its driver see it: the engine of this process, or one that processes
- * share.
+ * The host of a scheduler and its driver: the engine of this process, or one that processes share.
  *
  * The engine is a host as it is, so that a call costs what it always did. A shared one (`js/shared/`) answers
  * the same questions. A ticket that it gives waits for another process's word, and `poll` gives it when that
@@ -27,9 +26,9 @@ type Asked =
 type Ordered = 'adjust' | 'configure' | 'hold' | 'pause' | 'resume' | 'reset' | 'crawlDelay'
 type Seen = 'peek' | 'stats' | 'snapshot' | 'watch' | 'hasNotices' | 'takeNotices'
 
-/** Who decides. */
+/** The part that decides. */
 export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
-  // What follows is the engine's too; declarations do not show it there.
+  // The following methods are the engine's too; declarations do not show it there.
   intern(name: string): ScopeHandle
   keepAlive(scope: ScopeHandle): boolean
   release(scope: ScopeHandle): void
@@ -60,7 +59,7 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   close?(): Promise<void>
 }
 
-/** What happens by itself. */
+/** Calls of the host by itself. */
 export interface HostListener {
   /** There may be something to poll, or a notice. */
   changed(): void
@@ -74,7 +73,7 @@ export interface HostListener {
   broke?(error: unknown): boolean
 }
 
-/** What a shared host is made with. */
+/** The context that a shared host is made with. */
 export interface HostContext {
   readonly options: EngineOptions
   readonly snapshot: Snapshot | undefined
@@ -84,7 +83,7 @@ export interface HostContext {
   readonly idleClock: Clock
 }
 
-/** What `createThrottle({ shared })` takes: made by `local` of `autothrottle/local` and its like. */
+/** The value of `createThrottle({ shared })`: made by `local` of `autothrottle/local` and its like. */
 export interface Shared {
   /** @internal */
   open(context: HostContext): Host

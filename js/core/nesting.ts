@@ -28,7 +28,7 @@ const HERE = new RegExp(`at async .*${FRAME}`)
 const LOOK_MS = 10_000
 /** The look at which a warning says that no slot comes back: after two minutes. */
 const LOOKS = 12
-/** What to type so that no permit is forgotten. */
+/** The advice against forgotten permits. */
 export const HOW_TO_SETTLE = 'use `run`, or `using permit = …`'
 /** The same, where it may be no permit. */
 export const HOW_TO_END = `${HOW_TO_SETTLE}, read bodies, set requestTimeout`
@@ -38,7 +38,7 @@ interface Storage {
   getStore(): Permit | undefined
 }
 
-/** Who waits, as it is seen from here. */
+/** Waiting requests, as this file reads them. */
 export interface Requests {
   /** Requests in flight, of this process. */
   readonly inFlight: number

@@ -1,6 +1,6 @@
 /**
- * What the engine tells, passed on: to a scope's manager, to listeners, to the console.
- * If a manager throws, all others hear first. The engine tells only what has a listener.
+ * Passes the engine's notices on: to a scope's manager, to listeners, to the console. If a manager throws,
+ * all others hear first. The engine tells only what has a listener.
  */
 
 import { ManagerError, ScopeDownError, StalledError } from '../base/errors.js'
@@ -23,7 +23,7 @@ export interface EventSink {
   readonly hasRobots: boolean
 }
 
-/** What a setting does to a scope. */
+/** The effects of settings on a scope. */
 const DOES = {
   'no-effect': 'has no effect in',
   'rampup-bound': 'slows rampup down in',
@@ -113,7 +113,7 @@ export class Notices {
     this.#pace(name, managed.begin(name), handle)
   }
 
-  /** What a scope's manager says. */
+  /** The pace that a scope's manager asks for. */
   #pace(
     name: string,
     pace: ScopeOptions | undefined,

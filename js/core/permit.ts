@@ -73,12 +73,12 @@ export interface Wait {
 }
 
 /**
- * What became of a request: `over`; over since the server asks for `too-long` a wait; over although it should
- * be sent again, since it is `unrepeatable`; or what its next attempt waits for.
+ * The end of a request: `over`; over since the server asks for `too-long` a wait; over although it should be
+ * sent again, since it is `unrepeatable`; or what its next attempt waits for.
  */
 export type Verdict = 'over' | 'too-long' | 'unrepeatable' | Promise<Permit>
 
-/** What a permit asks of the scheduler that gave it. */
+/** The owner's methods that a permit calls. */
 interface PermitOwner {
   readonly clock: Clock
   readonly driver: { late(permit: Permit): void }
@@ -88,7 +88,7 @@ interface PermitOwner {
   lost(ticket: Ticket, scopes: readonly string[]): void
 }
 
-/** What is known of a permit that was collected as garbage. */
+/** The data of a permit that was collected as garbage. */
 type Lost = readonly [owner: PermitOwner, ticket: Ticket, scopes: readonly string[]]
 
 /** Made on first use: an import has no effects. */
@@ -100,7 +100,7 @@ export class Permit {
   readonly sentAt: number
   /** The scopes that agreed. */
   readonly scopes: readonly string[]
-  /** What the permit is for. */
+  /** The target of the permit. */
   readonly target: Target
   /** @internal */
   readonly ticket: Ticket
@@ -212,8 +212,8 @@ export class Permit {
 
   /**
    * Corrects what the request costs, as often as more is known, also after it was settled: a map of scope to
-   * cost, or a number where all of its scopes had one cost. Bound, as `fetch` is. What is more than was taken
-   * is owed by those that come; what is less comes back.
+   * cost, or a number where all of its scopes had one cost. Bound, as `fetch` is. Requests that come later
+   * pay for a higher cost; what is less comes back.
    *
    * @throws {ConfigError} for what is no cost, and for a scope that is not the request's.
    */

@@ -1,5 +1,5 @@
 /**
- * Who waits, by the place of their tickets: what a `Map` of small numbers is, where those are dense.
+ * Waiting requests by the place of their tickets: what a `Map` of small numbers is, where those are dense.
  *
  * The engine uses the place that was given back last, so no place is beyond the most tickets there were at
  * once. Of ten thousand entries a `Map` takes a microsecond for one that comes and goes; a list takes none.
@@ -9,7 +9,7 @@ import type { Waiter } from './waiting.js'
 /** The places that are kept where no request waits. */
 const KEPT = 1024
 
-/** What a driver asks of it, and of the map in its place. */
+/** The methods that a driver calls, of this class and of the map in its place. */
 export interface Waiters {
   readonly size: number
   get(place: number): Waiter | undefined

@@ -7,7 +7,7 @@
  * declarations import them from here.
  */
 
-/** What the global class of this name makes. */
+/** The instance of the global class of this name. */
 type Made<Name extends string, Otherwise> =
   typeof globalThis extends Record<Name, { prototype: infer Instance }> ? Instance : Otherwise
 

@@ -1,4 +1,4 @@
-/** What a single request may say, and what is wrong with it. Every key is known, or an error. */
+/** The options of a single request, and their checks. Every key is known, or an error. */
 import {
   checkSpelling,
   isMillis,
@@ -14,7 +14,7 @@ import { ConfigError } from '../base/errors.js'
 import type { RetryOptions } from '../options/options.js'
 import type { Scopes } from '../scopes/names.js'
 
-/** What a single request may say. */
+/** The options of a single request. */
 export interface RequestOptions {
   /** Aborts the wait: rejects with `signal.reason` and frees the place at once. */
   signal?: AbortSignal | null
@@ -34,12 +34,12 @@ export interface RequestOptions {
   delay?: number
 }
 
-/** What a single call of `run`, `wrap` and `map` may say. */
+/** The options of a single call of `run`, `wrap` and `map`. */
 export interface RunOptions extends RequestOptions {
   /**
    * Milliseconds from send until `fn` is done; then it rejects with a `TimeoutError`, the slots come back,
-   * and backoff hears of a timeout. What `fn` does goes on unless it listens to a signal of yours. Default:
-   * the throttle's.
+   * and backoff hears of a timeout. The function goes on unless it listens to a signal of yours. Default: the
+   * throttle's.
    */
   requestTimeout?: number
   /**
@@ -50,7 +50,7 @@ export interface RunOptions extends RequestOptions {
   retry?: boolean | { limit: number }
 }
 
-/** What `init.throttle` of `throttle.fetch` may say. */
+/** The options in `init.throttle` of `throttle.fetch`. */
 export interface FetchOptions extends Omit<RunOptions, 'signal' | 'retry'> {
   /**
    * Milliseconds from send to response headers, then it fails with a `TimeoutError`. Default: the throttle's.
@@ -71,7 +71,7 @@ export interface ThrottledRequestInit extends RequestInit {
 // @ts-ignore
 declare module 'ky' {
   interface Options {
-    /** What a single request says to the throttle whose `fetch` the client has. */
+    /** The options of a single request, for the throttle whose `fetch` the client has. */
     throttle?: FetchOptions
   }
 }
@@ -114,7 +114,7 @@ export function checkKeys(options: object, known: readonly string[], path: strin
 const isSpan = (value: unknown) => typeof value === 'number' && value >= 0
 const isCost = (value: unknown) => Number.isFinite(value) && (value as number) >= 0
 
-/** What the values of a request must be; a text from the environment is the usual mistake. */
+/** The types of a request's values; a text from the environment is the usual mistake. */
 const VALUES: readonly [keyof RunOptions, string, (value: unknown) => boolean][] = [
   ['maxWait', 'milliseconds from 0', isSpan],
   ['requestTimeout', 'milliseconds from 0', isSpan],
@@ -166,8 +166,8 @@ const UNKNOWN_WORDS: readonly [key: string, how: string][] = [
   ['retry', 'createThrottle({ retry: { limit } }) repeats what fetch sends'],
 ]
 /**
- * What to warn of: a word in the options of `fetch` that it does not know, and ours is elsewhere. A client
- * that hands on its own options heeds them: it has made `Headers` of what was typed, or has a signal.
+ * The first word in the options of `fetch` that `fetch` does not know, with its warning: ours is elsewhere. A
+ * client that hands on its own options heeds them: it has made `Headers` of what was typed, or has a signal.
  */
 export function unknownWordIn(init: RequestInit): readonly [key: string, message: string] | undefined {
   const found = UNKNOWN_WORDS.find(([key]) => key in init)
@@ -189,14 +189,14 @@ const HINTS: Partial<Record<string, string>> = {
   function: ': the items come before it; what a generator gives is generator()',
 }
 
-/** What stands where a function belongs. */
+/** The error about a value in place of a function. */
 export function notWork(method: string, target: unknown, work: unknown): TypeError {
   if (typeof target === 'function') return new TypeError(`${method}: want a URL before the function`)
   const got = isThenable(work) ? 'a Promise, which has begun already: put () => before it' : kindOf(work)
   return new TypeError(`${method}: want a function; got ${got}`)
 }
 
-/** What to type in place of what the `retry` of a function does not take. */
+/** The advice for words that the `retry` of a function does not take. */
 const HOW_TO_RETRY =
   "{ limit } alone; the rest is in the throttle's own retry: an error with one of its statusCodes, such as" +
   ' 503, calls a function again, whatever method it uses'

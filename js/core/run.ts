@@ -19,7 +19,7 @@ const SOON = /* @__PURE__ */ Promise.resolve()
 /** Priority bonus of a call that has a refusal to report. */
 const FIRST = 1e9
 
-/** What is run. */
+/** The function to run. */
 export type Work<T> = (permit: Permit) => T | PromiseLike<T>
 
 /** One call of `run`, all of its attempts. */
@@ -32,7 +32,7 @@ interface Run<T> {
   left: number | undefined
 }
 
-/** What a function gave, or threw. */
+/** The result of a function, or its error. */
 type Ended<T> = { readonly result: T } | { readonly error: unknown }
 
 /** How the next attempt waits. */
@@ -143,15 +143,15 @@ export class Runner {
       else if (isBad && this.#retry !== undefined && options.retry === undefined) this.#warn(answer)
       permit.settle(answer)
     } catch (error) {
-      // What the work gave is the caller's, also where its headers cannot be read.
+      // The caller gets the result of the work, also where its headers cannot be read.
       if (error instanceof ManagerError) throw error
     }
     return this.#next(permit, verdict, this.#scheduler.askedMs, run, ended)
   }
 
   /**
-   * The permit was settled while its function ran. What became of it then decides. If its request had a good
-   * answer and the function throws a refusal or a failure, the later word counts, too.
+   * The permit was settled while its function ran. Its verdict then decides. If its request had a good answer
+   * and the function throws a refusal or a failure, the later word counts, too.
    */
   #endedBefore<T>(
     permit: Permit,
@@ -200,7 +200,7 @@ export class Runner {
     return [verdict, scheduler.askedMs]
   }
 
-  /** What a verdict means for the function. */
+  /** The next step after a verdict. */
   #next<T>(
     permit: Permit,
     verdict: Verdict,
@@ -250,7 +250,7 @@ export class Runner {
     return this.within(named, timeout, abort, permit.pause)
   }
 
-  /** What `call` gives, unless it takes longer than an answer may. */
+  /** The result of `call`, unless it takes longer than an answer may. */
   within<T>(
     call: () => T | PromiseLike<T>,
     timeout = this.#requestTimeout,

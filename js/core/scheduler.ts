@@ -46,7 +46,7 @@ import { type Inside, NOTHING, Permit, type PermitOutcome, type Verdict, type Wa
 import { type Alarm, Waiting } from './waiting.js'
 import { MissingStatus, type Warnings } from './warnings.js'
 
-/** What a request costs: in all of its scopes, or in each. */
+/** The cost of a request: in all of its scopes, or in each. */
 type Cost = number | readonly number[]
 
 const NO_OUTCOME: Outcome = {}
@@ -93,7 +93,10 @@ export class Scheduler {
   /** Requests that wait for a hook or for robots.txt. */
   readonly entering = new Set<Abortable>()
   #following = 0
-  /** What the server of the request that was settled last asked for, in milliseconds; NaN without a wait. */
+  /**
+   * The wait that the server asked for in the request that was settled last, in milliseconds; NaN without a
+   * wait.
+   */
   askedMs = Number.NaN
 
   /** `idleClock`: the same time, with timers that keep no process alive. */
@@ -161,7 +164,7 @@ export class Scheduler {
   #request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
     wait.signal?.throwIfAborted()
     const inside = wait.inside ?? this.nesting.inside
-    // What a function calls first is the request that it was called for.
+    // The first call of a function is for the request that the function was called for.
     const { cost = 1, delay = 0 } = wait
     const own = inside && this.nesting.unused(inside, scopes, cost, delay)?.pass(target)
     if (own) return own
@@ -242,7 +245,7 @@ export class Scheduler {
     return this.#end(permit, outcome, wait, isRepeatable)
   }
 
-  /** What a request turned out to cost. It may have been settled. */
+  /** Corrects the cost of a request. It may have been settled. */
   adjust(permit: Permit, cost: PermitOutcome['cost']): void {
     this.#charges.adjust(permit, cost)
     this.driver.changed()
@@ -327,8 +330,8 @@ export class Scheduler {
   }
 
   /**
-   * Whether a call into the engine was broken off: then the throttle is closed, and each call says why. What
-   * a stack overflow has done is known only by asking again, with room on the stack.
+   * Whether a call into the engine was broken off: then the throttle is closed, and each call says why. The
+   * damage of a stack overflow shows only in another call, with room on the stack.
    */
   #broke(error: unknown): boolean {
     if (error instanceof RangeError) queueMicrotask(() => this.driver.drain())
@@ -463,7 +466,7 @@ export class Scheduler {
     const now = this.clock.now()
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
     this.#notices.watch()
-    // What left before its budget could be known.
+    // This request left before its budget could be known.
     if (this.#hasBudgets) this.#route(permit)
     let converted = NO_OUTCOME
     let settled: Settled

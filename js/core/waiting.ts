@@ -25,7 +25,7 @@ export interface Waiter extends Abortable {
   readonly method: string | undefined
   /** Its priority, where none but its one scope, its cost and its age say when it leaves. */
   readonly rank?: number | undefined
-  /** What ends the wait, if it has a `maxWait`. */
+  /** The timer that ends the wait, if it has a `maxWait`. */
   alarm: Alarm | undefined
   /** The permit of the function that waits for it. */
   readonly inside?: Permit | undefined
@@ -35,7 +35,7 @@ export interface Waiter extends Abortable {
   fail(error: unknown): void
 }
 
-/** What it asks of its scheduler. */
+/** The scheduler's methods that a waiter calls. */
 interface WaitingOwner {
   readonly driver: { given(permit: Permit): void; abandon(waiting: Waiter): void }
   permit(
@@ -64,7 +64,7 @@ export class Waiting implements Waiter {
   alarm: Alarm | undefined
   readonly inside: Permit | undefined
   readonly #scheduler: WaitingOwner
-  /** What the caller gets. */
+  /** The promise for the caller. */
   readonly permit: Promise<Permit>
   #resolve!: (permit: Permit) => void
   #reject!: (error: unknown) => void

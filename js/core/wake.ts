@@ -3,15 +3,15 @@
  * armed it.
  *
  * The traps: a timer per request; a timer that fires early, late or twice and is believed; a wait of forty
- * days, which `setTimeout` turns into none. So waking up only ever means asking again. In Cloudflare's
+ * days, which `setTimeout` turns into none. Waking up therefore only ever means asking again. In Cloudflare's
  * Workers a timer ends with its request and may not wake another: there each waiter looks for itself, and
  * takes what another request's answer has granted it.
  *
- * A timer knows whole milliseconds and fires a part of one late. A gap is from send to send and never
- * shorter than the delay, so each lateness would be added to the next gap: 4 % of a delay of 10 ms. So where
- * one scope sends every 10 to 100 ms, the timer is a millisecond short. The rest is waited for by
- * turns of the event loop. That costs a tenth of a processor at most. Above 100 ms a late millisecond is
- * below 1 %; below 10 ms the turns would cost more than a tenth of a processor.
+ * A timer knows whole milliseconds and fires a part of one late. A gap is from send to send and never shorter
+ * than the delay, so each lateness would be added to the next gap: 4 % of a delay of 10 ms. Where one scope
+ * sends every 10 to 100 ms, the timer is therefore a millisecond short. The rest is waited for by turns of
+ * the event loop. That costs a tenth of a processor at most. Above 100 ms a late millisecond is below 1 %;
+ * below 10 ms the turns would cost more than a tenth of a processor.
  */
 
 import { LONGEST_TIMEOUT } from '../base/clock.js'
@@ -19,13 +19,13 @@ import type { Clock } from '../options/options.js'
 import { Deadlines } from './deadlines.js'
 import type { Alarm, Waiter } from './waiting.js'
 
-/** What waking up leads to. */
+/** The callbacks of the timer. */
 export interface Sleeper {
   /** A timer rang: asks the engine. */
   wake(): void
   /** The request leaves; it was granted at `at`. */
   grant(waiting: Waiter, at: number): void
-  /** What was granted is not taken. */
+  /** Gives back a grant that is not taken. */
   giveBack(waiting: Waiter): void
 }
 

@@ -3,8 +3,8 @@
  *
  * A body may fail, or never answer, when it is let go of: no caller waits for that, and none hears of it. A
  * wrapper that callers notice has another `url`, no `clone`, or a stream that cannot be read twice where it
- * could. So what is made anew is a real `Response`, with what its constructor cannot be given as properties
- * of its own, and its clones likewise. The bodies of node-fetch are streams of Node's: no `cancel`, no
+ * could. The copy is therefore a real `Response`, with properties of its own for fields that its constructor
+ * cannot set, and its clones likewise. The bodies of node-fetch are streams of Node's: no `cancel`, no
  * `getReader`.
  */
 

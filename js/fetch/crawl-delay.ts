@@ -1,5 +1,5 @@
 /**
- * What a robots.txt asks of a host's pace: one slot and its `Crawl-delay`, in place of what the defaults say.
+ * The pace in a robots.txt for a host: one slot and its `Crawl-delay`, in place of what the defaults say.
  *
  * A scope with a pace of its own keeps it, with one warning.
  */

@@ -3,8 +3,9 @@
  * ends.
  *
  * One request's way: scopes → robots.txt → a permit → the real fetch → hooks → retry, redirect, or the
- * answer. A hook, an unwanted body or an abort between two awaits may fail or never answer. So an exchange
- * always ends in `#exchange`: it settles first and cleans up after, and no caller waits for the cleaning.
+ * answer. A hook, an unwanted body or an abort between two awaits may fail or never answer. An exchange
+ * therefore always ends in `#exchange`: it settles first and cleans up after, and no caller waits for the
+ * cleaning.
  */
 import { type Answer, answerIn, responseOf } from '../answers/answer.js'
 import { failureOf, failureOfRequest } from '../answers/failures.js'
@@ -41,7 +42,7 @@ import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import type { Robots } from './robots.js'
 import { isRefused, Retry, sent } from './send.js'
 
-/** What of a throttle's options concerns its `fetch`. */
+/** The options of a throttle that its `fetch` reads. */
 export type FetchSettings = Pick<
   ThrottleOptions,
   | 'fetch'
@@ -81,7 +82,7 @@ interface Attempt {
   response: Response | undefined
 }
 
-/** What the next attempt waits for. */
+/** The next attempt's wait. */
 interface Again {
   readonly permit: Promise<Permit>
 }
@@ -177,7 +178,7 @@ export class Fetcher {
    * this throws or rejects, everything is settled.
    *
    * The trap is an `async` function that waits for its permit: it keeps room for all that it will ever need,
-   * and a hundred thousand may wait. So none begins before the permit is there.
+   * and a hundred thousand may wait. An exchange therefore never begins before the permit is there.
    */
   #exchange<T>(hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
     const { permit } = call
@@ -387,7 +388,7 @@ export class Fetcher {
     return (getHints ?? getResponseDelay ?? getResponseBackoff ?? retry?.when) !== undefined
   }
 
-  /** What the hooks know better than status and headers. */
+  /** Asks the hooks, which know better than status and headers. */
   async #askAbout(response: Response, attempt: Attempt, hop: Hop, call: Call): Promise<void> {
     const { getHints, getResponseDelay, retry } = this.#settings
     const { permit, outcome } = attempt
@@ -448,7 +449,7 @@ export class Fetcher {
 const signalOf = (input: RequestInfo | URL, init: RequestInit) =>
   init.signal === undefined && isRequest(input) ? input.signal : init.signal
 
-/** What a custom `fetch` gave, if it can be a response. */
+/** The response of a custom `fetch`, if it can be one. */
 function checkedResponse(response: unknown): Response {
   if (isObject(response)) return response as Response
   throw new TypeError(`fetch gave ${shown(response)}; want a Response`)
@@ -459,7 +460,7 @@ function settler(permit: Permit, outcome: PermitOutcome): (error?: unknown) => v
   return (error) => permit.settle(Number.isNaN(failureOf(error)) ? outcome : { error })
 }
 
-/** What a `getResponseDelay` hook gave, checked. */
+/** The result of a `getResponseDelay` hook, checked. */
 async function askDelay(delay: number | Nothing | Promise<number | Nothing>): Promise<number | Nothing> {
   const ms = await delay
   if (ms === undefined || ms === null || isMillis(ms)) return ms

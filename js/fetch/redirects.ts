@@ -28,7 +28,10 @@ const OF_THE_BODY = [
   'content-length',
 ]
 const OF_THE_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host']
-/** What a hop keeps of a `Request`, where it is not the default (which some runtimes refuse to be told). */
+/**
+ * The parts of a `Request` that a hop keeps, where they are not the default (which some runtimes refuse to be
+ * told).
+ */
 const KEPT = {
   credentials: 'same-origin',
   cache: 'default',

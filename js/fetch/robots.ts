@@ -30,14 +30,14 @@ const MOST_HOSTS = 10_000
 /** RFC 9309 §2.3.1.2. A host that redirects more often has no rules. */
 const MOST_REDIRECTS = 5
 
-/** What asking for robots.txt takes of a throttle. */
+/** The parts of a throttle that robots.txt needs. */
 interface Asking {
   readonly clock: Clock
   /** Sends a request that waits for its turn. */
   fetch(url: string, init: RequestInit): Promise<Response>
   /** How often a body that breaks off is asked for again. */
   readonly retries: number
-  /** What `call` gives, unless it takes too long. */
+  /** The result of `call`, unless it takes too long. */
   within<T>(call: () => Promise<T>): T | PromiseLike<T>
   /** Reads what a host says of its pace. */
   report(host: string, bytes: Uint8Array): void
@@ -48,11 +48,11 @@ type IsAllowed = (url: string) => boolean
 interface Known {
   until: number
   isAllowed: Promise<IsAllowed>
-  /** What the last file that was had says. */
+  /** The rules of the last file. */
   before?: IsAllowed | undefined
 }
 
-/** What no robots.txt is asked about. */
+/** Whether a URL needs no robots.txt. */
 const isFree = (url: URL) => !isHttp(url) || url.pathname === '/robots.txt'
 
 /** Asks each host once. */
@@ -131,7 +131,7 @@ export class Robots {
     return isAllowed
   }
 
-  /** What the file says. A body that breaks off is asked for again, as a request that fails is. */
+  /** The content of the file. A body that breaks off is asked for again, as a request that fails is. */
   async #read(robotsUrl: string, init: RequestInit): Promise<Uint8Array> {
     for (let left = this.#asking.retries; ; left--) {
       const response = await this.#follow(robotsUrl, init)

@@ -70,7 +70,7 @@ export class Retry {
     this.#left = isAny || methods.includes(methodOf(input, init)) ? options.limit : 0
   }
 
-  /** What to send: a body that may be needed again is copied. */
+  /** The argument to send: a body that may be needed again is copied. */
   get input(): RequestInfo | URL {
     return this.#left > 0 && isRequest(this.#input) && this.#input.body ? this.#input.clone() : this.#input
   }
