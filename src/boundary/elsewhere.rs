@@ -1,8 +1,8 @@
-//! What an engine needs that is one of several in turn: for requests that another one had, and for outcomes
+//! The needs of an engine that is one of several in turn: for requests that another one had, and for outcomes
 //! that another one will hear.
 //!
-//! A date is read where the response is, and travels as a span. What is in flight is adopted when the engine
-//! of a group changes, so no limit is given away twice.
+//! A date is read where the response is, and travels as a span. Requests in flight are adopted when the
+//! engine of a group changes, so no limit is given away twice.
 
 use super::{
     Boundary,
@@ -88,9 +88,9 @@ impl Boundary {
         Ticket::from_number(ticket).is_some_and(|ticket| self.engine.has_room(ticket))
     }
 
-    /// What [`Boundary::settle`] would answer for a request that is in flight in another engine with the same
-    /// settings; the milliseconds that the server asked to wait, NaN for none; and the outcome in numbers for
-    /// [`Outcome::told`] and [`Boundary::settle`] of that engine. This engine stays as it is.
+    /// The answer that [`Boundary::settle`] would give for a request that is in flight in another engine with
+    /// the same settings; the milliseconds that the server asked to wait, NaN for none; and the outcome in
+    /// numbers for [`Outcome::told`] and [`Boundary::settle`] of that engine. This engine stays as it is.
     ///
     /// A record of a scope begins with its handle here.
     pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {

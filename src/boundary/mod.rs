@@ -1,7 +1,8 @@
 //! The engine in plain numbers and values: what every host (JavaScript, a component, Python) forwards to.
 //!
-//! Instants and spans are milliseconds, handles and tickets are whole numbers, NaN is unknown. What makes no
-//! sense changes no state. What a call says beside its number is left in getters until the next call.
+//! Instants and spans are milliseconds, handles and tickets are whole numbers, NaN is unknown. A value that
+//! makes no sense changes no state. Results of a call beside its number are left in getters until the next
+//! call.
 //!
 //! Each call carries everything, and no getter is ever read by a call. A call that prepares another one would
 //! leave its word behind for the next request when that other one never comes.
@@ -21,10 +22,10 @@ pub use outcome::{Outcome, STRIDE, Settled, flags, push_field, told};
 
 use outcome::context;
 
-/// What [`Boundary::poll`] answers when no request may leave before `wake_at`.
+/// The answer of [`Boundary::poll`] if no request may leave before `wake_at`.
 pub const WAIT: f64 = -1.0;
 
-/// What [`Boundary::poll`] answers when time alone changes no decision.
+/// The answer of [`Boundary::poll`] if time alone changes no decision.
 pub const IDLE: f64 = -2.0;
 
 /// A scope that was not asked for yet, to [`Boundary::peek`]: it allows everything.
@@ -57,7 +58,7 @@ impl Boundary {
         Ok(())
     }
 
-    /// What was learned, for [`Boundary::restore`] in another process.
+    /// The learned state, for [`Boundary::restore`] in another process.
     pub fn snapshot(&self, now: f64, wall_ms: f64) -> Value {
         Value::from(self.engine.snapshot(self.now(now), wall(wall_ms)))
     }
@@ -199,7 +200,8 @@ impl Boundary {
         Reason::ALL.get(place as usize).filter(|_| place >= 0.0).map(|reason| reason.name())
     }
 
-    /// What the robots.txt of a scope asks for; NaN is none. The place of the outcome in [`Robots`].
+    /// Sets the delay that the robots.txt of a scope asks for; NaN is none. The place of the outcome in
+    /// [`Robots`].
     pub fn crawl_delay(&mut self, now: f64, scope: f64, ms: f64) -> f64 {
         let now = self.now(now);
         let delay = (ms >= 0.0).then(|| Span::from_millis(ms));
@@ -284,8 +286,8 @@ impl Boundary {
         self.change(now, scope, |engine, now, scope| engine.hold(now, scope, Span::from_millis(ms)));
     }
 
-    /// What left at `sent` turned out to cost `cost` in this scope, where `charged` has been taken for it so
-    /// far. It may have been settled. False where one of them is no cost.
+    /// Corrects the cost in this scope of a request that left at `sent` to `cost`, where `charged` has been
+    /// taken for it so far. It may have been settled. False where one of them is no cost.
     pub fn adjust(&mut self, now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool {
         let (Some(charged), Some(cost)) = (Cost::from_units(charged), Cost::from_units(cost)) else {
             return false;
@@ -344,7 +346,7 @@ impl Boundary {
         self.engine.has_notices()
     }
 
-    /// What people and drivers should know, since the last call.
+    /// The notices for people and drivers since the last call.
     pub fn take_notices(&mut self) -> Value {
         Value::List(self.engine.take_notices().iter().map(Value::from).collect())
     }
@@ -455,7 +457,7 @@ impl Boundary {
     }
 }
 
-/// What header fields say, given as `name: value` lines.
+/// The limits in header fields, given as `name: value` lines.
 pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, flags: u32) -> Value {
     Value::from(&Hints::from_lines(lines, context(status, wall_ms, flags)))
 }

@@ -1,7 +1,7 @@
 //! Times of hosts that count whole nanoseconds, and the façade's milliseconds.
 //!
-//! A wake-up one nanosecond too early makes a host spin. So marks are cut to whole microseconds, which the
-//! engine's milliseconds carry exactly both ways (`src/time.rs`), and spans are rounded up.
+//! A wake-up one nanosecond too early makes a host spin. Marks are therefore cut to whole microseconds, which
+//! the engine's milliseconds carry exactly both ways (`src/time.rs`), and spans are rounded up.
 
 /// A mark as milliseconds, rounded down to whole microseconds.
 pub fn now(ns: u64) -> f64 {

@@ -78,7 +78,7 @@ pub struct Outcome<'a> {
     pub answer: f64,
     /// From send to response headers.
     pub latency_ms: f64,
-    /// What it really cost, in units.
+    /// The real cost, in units.
     pub cost: f64,
     /// Bits of [`flags`].
     pub flags: u32,
@@ -93,10 +93,10 @@ pub struct Outcome<'a> {
     pub hint: [f64; 5],
     /// Of hints that were read elsewhere: the wait as the server said it, NaN for none.
     pub said_ms: f64,
-    /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
-    /// the answer does not concern it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold, units
-    /// left, milliseconds until their reset (with one of the first two the response's own hints are not for
-    /// it); its cost.
+    /// The outcomes for single scopes where they differ, [`STRIDE`] numbers each: the scope; 1 if the answer
+    /// does not concern it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold, units left,
+    /// milliseconds until their reset (with one of the first two the response's own hints are not for it);
+    /// its cost.
     pub scopes: &'a [f64],
 }
 
@@ -121,7 +121,8 @@ impl<'a> Outcome<'a> {
     }
 
     /// The outcome that these numbers tell: the first four, `retry_delay_ms`, the five of `hint`, `said_ms`
-    /// only if it is [digested](flags::DIGESTED), then `scopes`. What is missing at the end is unknown.
+    /// only if it is [digested](flags::DIGESTED), then `scopes`. Numbers that are missing at the end are
+    /// unknown.
     pub fn told(numbers: &'a [f64]) -> Self {
         let number = |place: usize| numbers.get(place).copied().unwrap_or(f64::NAN);
         let outcome = Self::new(number(0), number(told::LATENCY), number(2), number(3) as u32);
@@ -180,7 +181,7 @@ impl<'a> Outcome<'a> {
         hint
     }
 
-    /// What the header fields say, if there are any. An answer that a host calls bad says it as a refusal
+    /// The hints of the header fields, if there are any. An answer that a host calls bad says it as a refusal
     /// does: on a good one a wait has no meaning.
     pub(super) fn read(&self) -> Option<Hints> {
         if self.lines.is_empty() {
@@ -191,8 +192,8 @@ impl<'a> Outcome<'a> {
         Some(Hints::from_lines(self.lines, context(status, self.wall_ms, self.flags)))
     }
 
-    /// What the server asked for, if there are fields or hints that could say it: most outcomes have none,
-    /// and then make and copy no text.
+    /// The server's limits, if there are fields or hints that could state them: most outcomes have none, and
+    /// then make and copy no text.
     pub(super) fn heard(&self) -> Option<Heard> {
         if self.lines.is_empty() && !self.has(flags::HINTED) {
             return None;
@@ -229,8 +230,8 @@ impl<'a> Outcome<'a> {
         self.has(flags::BAD) || self.scopes.as_chunks().0.iter().any(is_bad)
     }
 
-    /// What one scope hears, with its record if it has one. `is_of_one`: it is the refusal of one of its
-    /// budgets.
+    /// The feedback for one scope, with its record if it has one. `is_of_one`: it is the refusal of one of
+    /// its budgets.
     fn feedback(&self, record: Option<&[f64; STRIDE]>, hint: Option<&Hint>, is_of_one: bool) -> Feedback {
         let (mut cost, mut bad, mut hint) = (self.cost, self.bad(), hint);
         let own_hint;
@@ -292,27 +293,27 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// What it means for one scope, where that is another thing.
+    /// The record of one scope, if it has one.
     fn record(&self, scope: f64) -> Option<&[f64; STRIDE]> {
         self.scopes.as_chunks().0.iter().find(|record| record[0] == scope)
     }
 }
 
-/// What header fields and hints say.
+/// The limits in header fields and hints.
 #[derive(Default)]
 pub(super) struct Heard {
-    /// What scopes hear.
+    /// The hint for scopes.
     pub hint: Hint,
     /// The wait by which a retry is judged, and whether it is in whole seconds.
     pub asked: Option<(Span, bool)>,
     /// Whether the server says that it is not to be sent again.
     is_final: bool,
-    /// What may be for budgets. Few scopes have several, so it is taken apart for these alone.
+    /// The hints that may be for budgets. Few scopes have several, so they are taken apart for these alone.
     read: Option<Hints>,
 }
 
 words! {
-    /// What became of a request that was settled.
+    /// The end of a request that was settled.
     pub enum Settled {
         /// The ticket was unknown or not in flight; no state has changed.
         Unknown = "unknown",
