@@ -10,7 +10,7 @@
 //! 4. an answer whose route is not known holds all.
 //!
 //! A route may be learned while requests of it are underway, and `settle` must find the scopes that the
-//! request left with. So only what waits is moved.
+//! request left with. Therefore only waiting requests are moved.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ const INSIDE: &str = "\u{a0}";
 const BUDGET: u8 = b'#';
 /// Routes beyond these find their budgets by their own answers alone.
 const MOST_OPEN: usize = 500;
-/// Whom an answer is for, where its scope has several budgets.
+/// The budgets that an answer is for, where its scope has several.
 pub(crate) struct Addressed {
     /// When the request left.
     pub sent: Instant,
@@ -48,7 +48,7 @@ pub(crate) struct Addressed {
 }
 
 impl Addressed {
-    /// What the scope itself hears of an answer; and whether it is the refusal of one of its budgets.
+    /// The part of an answer for the scope itself; and whether it is the refusal of one of its budgets.
     pub fn rest(&self, whole: &Hint, parts: &Parts) -> (Hint, bool) {
         let rest = Hint::of(&parts.rest);
         if self.route.is_some() {
@@ -188,7 +188,7 @@ impl Engine {
         Some((sent, self.queue.lane_at(self.queue.class(entry.class).lane).scopes.clone()))
     }
 
-    /// What an answer says of budgets. A refusal holds its route, too: another answer of the same flight may
+    /// Reads an answer about budgets. A refusal holds its route, too: another answer of the same flight may
     /// name another budget.
     pub(crate) fn tell_budgets(&mut self, now: Instant, told: &Addressed, parts: &Parts, is_bad: bool) {
         self.advance(now);
@@ -235,7 +235,7 @@ impl Engine {
         matches!(self.registry[scope].role, Role::Plain)
     }
 
-    /// What a name means that is not one of people's, and what holds there.
+    /// The meaning of a name that is not one of people's, and the settings there.
     pub(super) fn inner(&mut self, name: &str) -> Option<(Role, Arc<ScopeConfig>)> {
         let (scope, inner) = split(name)?;
         let of = self.intern(scope);

@@ -67,7 +67,7 @@ pub struct Engine {
     paused: bool,
     /// Until when the caller was last asked to wait.
     alarm: Option<Instant>,
-    /// Who blocked the last lane that was asked in vain.
+    /// The cause that blocked the last lane that was asked in vain.
     last_block: Option<Cause>,
     totals: Totals,
     /// Whether a scope has several budgets.
@@ -81,7 +81,7 @@ pub struct Engine {
     found_by_path: SortedIndex,
 }
 
-/// What scopes hear of how a request ended. Most often it is the same for all, and needs no copy.
+/// The feedback for scopes about the end of a request. Most often it is the same for all, and needs no copy.
 #[derive(Clone, Copy)]
 pub(crate) enum News<'a> {
     Same(&'a Feedback),
@@ -146,7 +146,7 @@ impl Engine {
         engine
     }
 
-    /// What was learned, for [`Engine::restore`] in another process. `wall_ms` is the wall time now, if the
+    /// The learned state, for [`Engine::restore`] in another process. `wall_ms` is the wall time now, if the
     /// driver knows it.
     pub fn snapshot(&self, now: Instant, wall_ms: Option<f64>) -> Snapshot {
         let mut scopes = self.learned(now, self.registry.iter().map(|(_, id)| id.0.index).collect());
@@ -259,11 +259,11 @@ impl Engine {
     }
 
     /// Takes in a request that another engine has sent, `sent_ago` before now, and that is in flight still:
-    /// it has its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left
-    /// before the snapshot that this engine [goes on from](Engine::restore) was taken has its slots only: the
-    /// rest is in there. From here on it is like any other.
+    /// it has its slots, its cost is taken, and gaps count from its send. No limit refuses it. A request that
+    /// left before the snapshot that this engine [goes on from](Engine::restore) was taken has its slots
+    /// only: the rest is in there. From here on it is like any other.
     ///
-    /// What is in flight is in no snapshot, so a group whose engine changes would give a limit away twice.
+    /// No snapshot has the requests in flight, so a group whose engine changes would give a limit away twice.
     /// Tell the oldest first; where an older one comes late, the later time counts.
     pub fn adopt(&mut self, now: Instant, request: Request, sent_ago: Span) -> Result<Ticket, SubmitError> {
         self.advance(now);
@@ -307,7 +307,7 @@ impl Engine {
         Ok(ticket)
     }
 
-    /// What to do now. Ask again after every [`Decision::Send`].
+    /// The next step. Ask again after every [`Decision::Send`].
     pub fn poll(&mut self, now: Instant) -> Decision {
         self.advance(now);
         self.registry.next_turn();

@@ -1,5 +1,5 @@
-//! What people see: statistics, notices of what changed, settings without effect. No decision depends on it.
-//! A scope's meter learns whenever something about the scope changes, and works out the time between by
+//! Reports for people: statistics, notices of what changed, settings without effect. No decision depends on
+//! it. A scope's meter learns whenever something about the scope changes, and works out the time between by
 //! itself.
 
 use super::Engine;
@@ -65,7 +65,7 @@ impl Engine {
         }
     }
 
-    /// What people should know, since the last call.
+    /// The notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         core::mem::take(&mut self.notices)
     }
@@ -185,7 +185,7 @@ impl Engine {
         if config.is_made {
             return None;
         }
-        // What is learned takes time: its delay is long at first.
+        // A policy that learns takes time: its delay is long at first.
         let is_learning = config.rampup.is_some() || config.autothrottle.is_some();
         let never_bound = |reason| meter.never_bound(reason, is_learning);
         let typed = config.typed;
@@ -216,7 +216,7 @@ impl Engine {
                 }
                 reason @ Reason::Concurrency if typed.has(Typed::CONCURRENCY) => reason.name().into(),
                 reason @ Reason::Quota if !config.quotas.is_empty() => reason.name().into(),
-                // What the server says, a pause, another scope: the rate is for the time without it.
+                // Not the server's wait, a pause or another scope: the rate is for the time without it.
                 _ => return None,
             };
             ("rate", text(&["requests hardly ever wait for it, but for ", &slower]))

@@ -161,7 +161,7 @@ impl Engine {
         is_span(request.delay_ms) && is_span(request.waited_ms) && request.priority.is_finite()
     }
 
-    /// What a request costs in the scope that it names in this place.
+    /// The cost of a request in the scope that it names in this place.
     #[inline(always)]
     fn cost(request: &Request, position: usize) -> Result<Cost, SubmitError> {
         match request.costs.get(position).or(request.costs.last()) {

@@ -3,8 +3,8 @@
 //! No decision here scans what waits. A lane is in one place ([`crate::queue`]): *ready*, or in the queue of
 //! the scope that blocked it. A scope with a queue has at most one entry in the heap of times, for when the
 //! first of the queue could go; when the scope opens, that one becomes its *candidate* and is asked. When the
-//! candidate was sent or was blocked elsewhere, the scope is looked at again ([`Engine::refresh`]). So a
-//! decision costs a few heap operations, whatever waits.
+//! candidate was sent or was blocked elsewhere, the scope is looked at again ([`Engine::refresh`]). A
+//! decision therefore costs a few heap operations, whatever waits.
 
 use super::Engine;
 use crate::{
@@ -30,7 +30,7 @@ impl Heads {
         self.0.iter().flatten()
     }
 
-    /// What keeps the first of all.
+    /// The reason that keeps the first of all.
     pub fn bound(&self) -> Option<Reason> {
         self.iter().min_by_key(|head| head.rank)?.verdict.reason()
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 words! {
-    /// What a robots.txt changed.
+    /// The effect of a robots.txt.
     pub enum Robots {
         /// The scope keeps to it.
         Applied = "applied",
@@ -135,8 +135,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What the robots.txt of this scope asks for: one slot and this delay, in place of what the defaults
-    /// say.
+    /// Sets the pace that the robots.txt of this scope asks for: one slot and this delay, in place of what
+    /// the defaults say.
     pub fn crawl_delay(&mut self, now: Instant, scope: ScopeId, delay: Option<Span>) -> Robots {
         let Some(index) = self.known(scope) else { return Robots::Ignored };
         let state = &self.registry[index].scope;
@@ -157,8 +157,8 @@ impl Engine {
         self.change(now, scope, |scope, now| scope.hold(now + span));
     }
 
-    /// What left at `sent` turned out to cost `actual` in this scope, where `charged` has been taken for it
-    /// so far. It may have been settled.
+    /// Corrects the cost in this scope of a request that left at `sent` to `actual`, where `charged` has been
+    /// taken for it so far. It may have been settled.
     pub fn adjust(&mut self, now: Instant, scope: ScopeId, sent: Instant, charged: Cost, actual: Cost) {
         let sent = sent + self.epoch_offset;
         self.change(now, scope, |scope, now| scope.on_actual(now, sent, charged, actual));
@@ -174,8 +174,8 @@ impl Engine {
         self.change(now, scope, |scope, _| scope.paused = false);
     }
 
-    /// Forgets what this scope learned and lifts its hold. What is spent of quotas and budgets, its settings
-    /// and what is in flight stay.
+    /// Forgets what this scope learned and lifts its hold. The spent parts of quotas and budgets, its
+    /// settings and requests in flight stay.
     pub fn reset(&mut self, now: Instant, scope: ScopeId) {
         self.change(now, scope, |scope, _| scope.reset());
     }

@@ -30,8 +30,8 @@ pub(super) const PATIENCE: Span = Span::from_micros(5_000_000);
 const LOOKED_AT: usize = 64;
 
 impl Engine {
-    /// What one scope says to a request of this cost (rule 2 of `budgets`, and those above). `is_alone`: the
-    /// request has no other.
+    /// The verdict of one scope for a request of this cost (rule 2 of `budgets`, and those above).
+    /// `is_alone`: the request has no other.
     #[inline]
     pub(super) fn verdict(&self, now: Instant, scope: u32, cost: Cost, is_alone: bool) -> Verdict {
         let entry = &self.registry[scope];
