@@ -203,7 +203,7 @@ impl Scope {
             // An older answer that comes late is no news of the quota, and its own wait counts.
             let is_believed = hint.is_quota && told.left.is_some() && server.quota.sent == sent;
             turns = server.quota.until.filter(|_| is_believed);
-            // What was served refutes it, and rampup finds the pace: it binds no request, and makes no hold.
+            // A served request refutes it, and rampup finds the pace: it binds no request, and makes no hold.
             if server.quota.is_refuted && self.policies.finds_pace() && !is_bad {
                 server.quota.until = None;
                 refuted = left.take().map(|(_, span)| span);

@@ -14,7 +14,7 @@ use crate::{
 const UNEVEN: f64 = 0.9;
 
 impl Scope {
-    /// What the law is to know, where a typed pace is a ceiling.
+    /// The law's settings, where a typed pace is a ceiling.
     pub(super) fn ceiling(&self) -> Option<rampup::Config> {
         if !self.config.is_ceiling() {
             return None;

@@ -1,4 +1,4 @@
-//! What a scope knows of its server's budgets: which there are, and which routes spend from which.
+//! The record of a server's budgets: which there are, and which routes spend from which.
 //!
 //! Rules:
 //! 1. a server that says by itself that its budgets are several (a resource, a bucket) is believed; one that
@@ -7,7 +7,7 @@
 //! 3. a route that has not been answered spends from what all of its family do, if three of them agree.
 //!    With buckets, one route is no news of another.
 //!
-//! Slugs are routes without end. What its family says of a route is not kept, and of a server no more than
+//! Slugs are routes without end. A route that its family covers is not kept, and of a server no more than
 //! [`MOST`] routes are.
 
 use crate::{decision::ScopeId, queue::NONE, snapshot::Known, time::Instant};
@@ -34,12 +34,12 @@ impl Default for Ends {
     }
 }
 
-/// What is known of a server's budgets.
+/// The record of a server's budgets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Family {
     /// Whether there are several.
     pub is_split: bool,
-    /// What the first answer named.
+    /// The budgets that the first answer named.
     first: Box<[String]>,
     /// By key, sorted.
     routes: Vec<Known>,
@@ -90,7 +90,7 @@ impl Family {
         is_news || family.routes == AGREED
     }
 
-    /// What is worth remembering.
+    /// The routes that are worth a snapshot.
     pub fn routes(&self) -> &[Known] {
         &self.routes
     }

@@ -1,5 +1,5 @@
-//! What a scope learned: what the server made of it, what is worth remembering when the process ends, and
-//! when the scope is as good as new.
+//! The learned state of a scope: what the server made of it, what is worth remembering when the process ends,
+//! and when the scope is as good as new.
 //!
 //! A scope is kept while something is owed: a hold, a window that is used up, a slot that rests.
 
@@ -11,14 +11,14 @@ use crate::{
     time::{Instant, Span},
 };
 
-/// What the server made us learn. Most scopes never hear anything.
+/// The state learned from the server. Most scopes never hear anything.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ServerState {
     pub backoff: backoff::State,
     /// Rampup's law below a typed pace, since the first bad answer.
     pub law: Option<Box<rampup::State>>,
     pub quota: server::State,
-    /// What robots.txt asks for.
+    /// The delay that robots.txt asks for.
     pub crawl: Option<Span>,
     /// Since when there were only bad answers.
     pub stall: stall::State,
@@ -52,7 +52,7 @@ impl ServerState {
 }
 
 impl Scope {
-    /// What is worth remembering when the process ends. `flying` are the send times of what is in flight.
+    /// The state that is worth a snapshot. `flying` are the send times of what is in flight.
     pub fn learned(&self, now: Instant, flying: &[Instant]) -> Learned {
         let slot_delay = self.slot_delay();
         let server = self.server.as_deref();
@@ -121,7 +121,7 @@ impl Scope {
         }
     }
 
-    /// What the policies remember. A scope has rampup, or its law below a ceiling.
+    /// The memory of the policies. A scope has rampup, or its law below a ceiling.
     fn remembered(&self, now: Instant) -> Memory {
         let mut memory = self.policies.remember(&self.config, now);
         if let Some((law, config)) = self.law() {
@@ -160,7 +160,7 @@ impl Scope {
         self.slots.forget_rested(now, self.slot_delay());
     }
 
-    /// What the server said of its quota is no longer for the whole scope.
+    /// The server's report of its quota is no longer for the whole scope.
     pub fn forget_told(&mut self) {
         if let Some(server) = &mut self.server {
             server.quota = server::State::NEW;
@@ -171,20 +171,20 @@ impl Scope {
         self.server = (server != ServerState::NOTHING).then(|| Box::new(server));
     }
 
-    /// What robots.txt asks for.
+    /// The delay that robots.txt asks for.
     #[inline]
     pub fn crawl(&self) -> Option<Span> {
         self.server.as_ref().and_then(|server| server.crawl)
     }
 
-    /// What robots.txt asks for; `None` if it asks for no delay.
+    /// The delay that robots.txt asks for; `None` if it asks for no delay.
     pub fn set_crawl_delay(&mut self, crawl: Option<Span>) {
         if crawl.is_some() || self.server.is_some() {
             self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING)).crawl = crawl;
         }
     }
 
-    /// Forgets what was learned and lifts the hold. What is in flight stays in flight; the last send, what is
+    /// Forgets what was learned and lifts the hold. Requests in flight stay in flight; the last send, what is
     /// spent of quotas and budgets, and robots.txt stay.
     pub fn reset(&mut self) {
         self.hold = None;

@@ -37,7 +37,7 @@ use crate::{
     time::{Instant, Span},
 };
 
-/// What the policies of one scope know.
+/// The states of one scope's policies.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     pub config: Arc<ScopeConfig>,
@@ -223,7 +223,7 @@ impl Scope {
         }
     }
 
-    /// What a new quota has consumed. All quotas of a scope count the same sends: the one with the same
+    /// The consumed part of a new quota. All quotas of a scope count the same sends: the one with the same
     /// window knows best, else the one that remembers most.
     fn carried(&self, old: &[quota::Config], new: &quota::Config, now: Instant) -> quota::State {
         let last = self.delay.last();
@@ -245,7 +245,7 @@ impl Scope {
         self.hold.filter(|&until| until > now)
     }
 
-    /// What is left of the scarcest quota, if there is one.
+    /// The rest of the scarcest quota, if there is one.
     pub fn quota_left(&self, now: Instant) -> Option<Cost> {
         let told = self.server.as_ref().and_then(|server| server.quota.left(now));
         self.quotas().map(|(config, state)| state.left(config, now)).chain(told).min()

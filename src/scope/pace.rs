@@ -1,4 +1,4 @@
-//! What is in force in a scope: the one place where settings, what was learned and what was asked for become
+//! The pace in force in a scope: the one place where settings, what was learned and what was asked for become
 //! slots, a delay, and instants before which no request leaves.
 //!
 //! Each limit is worked out here alone, or the gate, the statistics and the memory would disagree.
@@ -89,14 +89,14 @@ impl Scope {
             .and_not_before(now, self.hold, Reason::Hold)
     }
 
-    /// What a scope waits for that has no slot left: one that has none of its own takes those of all.
+    /// The reason of a scope that has no slot left: one that has none of its own takes those of all.
     #[cold]
     fn full(&self, slots: u32) -> Reason {
         let is_own = self.config.typed.has(Typed::CONCURRENCY) || slots < self.config.global;
         if is_own { Reason::Concurrency } else { Reason::Global }
     }
 
-    /// What is in force in a scope that learned only `AutoThrottle`'s delay.
+    /// The pace in force in a scope that learned only `AutoThrottle`'s delay.
     fn configured(&self) -> InForce {
         let delay = self.policies.delay_ms().unwrap_or(self.config.delay);
         InForce {
@@ -130,7 +130,7 @@ impl Scope {
             .unwrap_or(Verdict::Go)
     }
 
-    /// What the scope itself knows of its statistics. Instants go out `epoch_offset` earlier.
+    /// The scope's own part of its statistics. Instants go out `epoch_offset` earlier.
     pub fn stats(&self, now: Instant, shift: Span) -> ScopeStats {
         ScopeStats {
             delay_ms: self.delay_ms(now),
@@ -161,7 +161,7 @@ impl Scope {
         [step, told, own].into_iter().max()?.filter(|&at| at > now)
     }
 
-    /// What watchers of it hear.
+    /// The state that its watchers see.
     pub fn seen(&self, now: Instant) -> Seen {
         Seen { delay_ms: self.delay_ms(now), step: self.backoff_step(now), hold_until: self.hold_until(now) }
     }
@@ -223,7 +223,7 @@ impl Scope {
         }
     }
 
-    /// What holds without backoff. A policy's gap is a delay that backoff begins with.
+    /// The pace without backoff. A policy's gap is a delay that backoff begins with.
     pub(super) fn base(&self) -> Base {
         let gap = self.policies.gap(&self.config).unwrap_or_default();
         Base { delay: Span::from_millis(self.base_ms()).max(gap), slots: self.base_slots() }

@@ -3,7 +3,8 @@
 //! A crawl sees a million hosts once. Scopes without a waiting request or one in flight stand in a list,
 //! least recently used first. A new name lets the first of them go if they look like new, and beyond
 //! `maxScopes` also if they learned something. A scope stays if it holds, is paused, has used quota, or if a
-//! program keeps its handle. So does one that was configured at run time, unless its host makes it anew.
+//! program keeps its handle. A scope that was configured at run time stays, too, unless its host makes it
+//! anew.
 //!
 //! A server may name budgets without end. Those of one stand in a list of their own, least recently named
 //! first; beyond [`MOST_BUDGETS`] the first of them goes that is not used up.
@@ -24,7 +25,7 @@ use crate::{
     time::Instant,
 };
 
-/// What a scope is to others.
+/// The role of a scope.
 #[derive(Clone, Debug)]
 pub(crate) enum Role {
     /// One that people named.
@@ -44,7 +45,7 @@ pub(crate) struct Entry {
     pub waiters: LazyWaitQueue,
     /// Made with the first request; gone after a long time without a request.
     pub meter: Option<Box<Meter>>,
-    /// What watchers last heard of it.
+    /// The state that watchers saw last.
     pub seen: Option<Box<Seen>>,
     /// How many callers keep the handle.
     pins: u32,
@@ -58,7 +59,7 @@ pub(crate) struct Entry {
     /// Whether a notice said that a wait was cut.
     pub is_cut_told: bool,
     pub role: Role,
-    /// What is known of its server's budgets, if there are several.
+    /// The record of its server's budgets, if there are several.
     pub family: Option<Box<Family>>,
 }
 
@@ -106,7 +107,7 @@ impl Entry {
         self.family.is_none() && !self.scope.config.is_passing && self.scope.is_new(now)
     }
 
-    /// What was last told of the scope, if it is watched.
+    /// The last reported state of the scope, if it is watched.
     pub fn take_seen(&mut self, now: Instant, watch: Watch) -> Option<Seen> {
         if watch == Watch::Nothing && !self.scope.config.is_managed {
             return None;
@@ -379,7 +380,7 @@ impl Registry {
     }
 
     fn forget(&mut self, index: u32) {
-        // What is inside goes with it.
+        // The budgets inside go with it.
         for budget in self.budgets(index).collect::<Vec<_>>() {
             let entry = &self[budget];
             if entry.idle.is_some() && entry.pins == 0 && entry.turn != self.turn {
