@@ -18,8 +18,8 @@
 //! 4. With a failed delay, steps back go half of the way to it, so it is approached from the slow side; close
 //!    to it (a sixteenth) they stop.
 //! 5. It is forgotten slowly: after eight quiet windows there, one step past it is tried. If that holds for a
-//!    window, the limit has moved and it is forgotten. So against a constant limit, in the long run, at most
-//!    one window in nine has a bad answer. The delay is within some percent of the best.
+//!    window, the limit has moved and it is forgotten. Against a constant limit, in the long run, at most one
+//!    window in nine therefore has a bad answer. The delay is within some percent of the best.
 //!
 //! A flight counts once: the draft counts each answer, and eight 429s made 128 s. Time alone brings no step
 //! back, or a server that no request asked would be flooded. Between two steps, one too fast and one too
@@ -52,7 +52,7 @@ pub struct Config {
     pub concurrency_factor: f64,
 }
 
-/// What the scope has without backoff.
+/// The pace without backoff.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Base {
     /// Its delay.

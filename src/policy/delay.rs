@@ -1,8 +1,8 @@
 //! Delay: the least time between two sends of a scope, from send to send.
 //!
-//! The state is the last send and its draw. The next instant is worked out from the delay in force. So a
-//! delay that changes meanwhile (`AutoThrottle`, a new setting) takes effect at once.
-//! Source: `DOWNLOAD_DELAY`.
+//! The state is the last send and its draw. The next instant is worked out from the delay in force. A delay
+//! that changes meanwhile (`AutoThrottle`, a new setting) therefore takes effect at once. Source:
+//! `DOWNLOAD_DELAY`.
 
 use super::jitter;
 use crate::{

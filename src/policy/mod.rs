@@ -44,13 +44,13 @@ use crate::{
 pub struct Sent {
     /// When.
     pub now: Instant,
-    /// What chance gave it.
+    /// The draw of chance.
     pub draw: Draw,
     /// How many others of the scope are in flight.
     pub flying: u32,
     /// How late the caller's timer was, if it was asked to wait.
     pub late: Span,
-    /// What it costs, as expected.
+    /// The expected cost.
     pub cost: Cost,
 }
 
@@ -78,13 +78,13 @@ pub struct Ended {
     pub sample: Option<(f64, u16)>,
 }
 
-/// What a policy remembers.
+/// The memory of a policy.
 pub type Numbers = [Option<f64>; 3];
 
 /// A policy that a scope may have or not: from its settings to what it asks for, and what it remembers.
 ///
-/// States are values: each transition gives the next one. What a policy does not override, it does not ask
-/// for.
+/// States are values: each transition gives the next one. A policy does not ask for the transitions that it
+/// leaves out.
 pub trait Policy: Copy + Debug + PartialEq {
     /// The policy's settings.
     type Config: PartialEq;
@@ -96,7 +96,7 @@ pub trait Policy: Copy + Debug + PartialEq {
     /// Whether it learns from answers.
     const LEARNS: bool = false;
 
-    /// What its numbers are called in a snapshot, and the largest of each that makes sense.
+    /// The names of its numbers in a snapshot, and the largest of each that makes sense.
     const KEYS: &'static [(&'static str, f64)];
 
     /// Before anything is known.
@@ -108,7 +108,7 @@ pub trait Policy: Copy + Debug + PartialEq {
         Self::fresh(config)
     }
 
-    /// The settings changed. What was learned stays.
+    /// The settings changed. The learned state stays.
     #[must_use]
     fn on_configure(self, old: &Self::Config, new: &Self::Config, _last: Option<Instant>) -> Self {
         if self == Self::fresh(old) { Self::fresh(new) } else { self }
@@ -177,7 +177,7 @@ pub trait Policy: Copy + Debug + PartialEq {
         None
     }
 
-    /// What is left to a policy that finds the pace where the scope's own jitter spreads its gap.
+    /// The pause that is left to a policy that finds the pace where the scope's own jitter spreads its gap.
     fn pause(&self, _config: &Self::Config) -> Option<Instant> {
         None
     }
@@ -198,7 +198,7 @@ pub trait Policy: Copy + Debug + PartialEq {
         true
     }
 
-    /// What is worth remembering when the process ends, as [`Policy::KEYS`] calls it.
+    /// The numbers that are worth a snapshot, as [`Policy::KEYS`] calls them.
     fn remember(&self, config: &Self::Config, now: Instant) -> Numbers;
 
     /// The state of a new process, from those numbers, if there are any; `offline` has passed since.

@@ -8,7 +8,7 @@
 //!    request;
 //! 4. a strict one rolls: no window-long span holds more than the limit, wherever it starts;
 //! 5. what a correction spends above the limit is owed: the windows that follow have less, until it is paid.
-//!    So the mean keeps the limit;
+//!    The mean therefore keeps the limit;
 //! 6. what was spent stays spent when the limit or the window changes. Where it is not known when it was
 //!    spent, the last send is when: the latest that is possible.
 //!
@@ -40,7 +40,7 @@ pub struct Config {
     pub strict: bool,
 }
 
-/// What was consumed.
+/// The consumed amounts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     /// A fixed window.
@@ -129,7 +129,7 @@ impl State {
         }
     }
 
-    /// What is consumed of the window that `now` is in.
+    /// The consumed part of the window that `now` is in.
     pub fn used(&self, config: &Config, now: Instant) -> Cost {
         match self {
             Self::Fixed { .. } => self.turned(config, now).map_or(Cost::ZERO, |(_, used, _)| used),
@@ -141,7 +141,7 @@ impl State {
         }
     }
 
-    /// What is left of it.
+    /// The rest of it.
     pub fn left(&self, config: &Config, now: Instant) -> Cost {
         Cost(config.limit.0.saturating_sub(self.used(config, now).0))
     }
@@ -206,8 +206,8 @@ impl State {
     }
 
     /// A request of this cost was permitted at `sent` and left only at `left`: a rolling window counts it
-    /// from there. A fixed one has it where it was given. What was permitted longer ago than the window is
-    /// forgotten there: another's is not taken in its place.
+    /// from there. A fixed one has it where it was given. A send that was permitted longer ago than the
+    /// window is forgotten there: another's is not taken in its place.
     pub fn on_left(&mut self, config: &Config, now: Instant, (sent, left): (Instant, Instant), cost: Cost) {
         if let Self::Rolling { .. } = self
             && left > sent
@@ -255,7 +255,7 @@ impl State {
         self.add(after(windows + 1), over.minus(whole));
     }
 
-    /// What is owed is forgiven first.
+    /// A debt is forgiven first.
     fn give_back(&mut self, now: Instant, sent: Instant, mut less: Cost) {
         while less > Cost::ZERO
             && let Self::Rolling { sends, .. } = self
@@ -330,7 +330,7 @@ impl State {
         }
     }
 
-    /// What is consumed of the windows that matter at `now`: how long ago, and how much, oldest first.
+    /// The consumed amounts of the windows that matter at `now`: how long ago, and how much, oldest first.
     /// Without what is owed.
     pub fn sends(&self, config: &Config, now: Instant) -> Vec<(Span, Cost)> {
         match self {
@@ -350,7 +350,7 @@ impl State {
         }
     }
 
-    /// What the windows after this one have less (rule 5).
+    /// The amount by which the windows after this one are reduced (rule 5).
     pub fn owed(&self, config: &Config, now: Instant) -> Cost {
         match self {
             Self::Fixed { .. } => self
@@ -379,8 +379,8 @@ impl State {
         state
     }
 
-    /// What the quota `new` has consumed of its window when it takes the place of this one (rule 6); `last`
-    /// is the scope's last send.
+    /// The quota `new`, with the consumed part of its window, when it takes the place of this one (rule 6);
+    /// `last` is the scope's last send.
     #[must_use]
     pub fn on_configure(&self, old: &Config, new: &Config, now: Instant, last: Option<Instant>) -> Self {
         if (old.window, old.strict) == (new.window, new.strict) {

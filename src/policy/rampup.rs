@@ -15,10 +15,10 @@
 //!    judged when the first success after it tells how long it lasted.
 //! 2. *Refused*: the rate that was refused bounds the limit from above; what was served since the event
 //!    before, ÷ the time with this blackout, from below: a bucket is empty at both refusals, and a window
-//!    used up. The estimate is the geometric mean of both, and the margin halves.
-//!    What ends Start and says when to come again (`Retry-After`) is a plain limit: the estimate is what was
-//!    served in the doubling before and since, and nearly sure. A plain refusal before there was a pace
-//!    proves none: Start goes on once, at half the rate.
+//!    used up. The estimate is the geometric mean of both, and the margin halves. An event that ends Start
+//!    and says when to come again (`Retry-After`) is a plain limit: the estimate is what was served in the
+//!    doubling before and since, and nearly sure. A plain refusal before there was a pace proves none: Start
+//!    goes on once, at half the rate.
 //! 3. *Not refused* to climb = 2: the margin grows threefold, and on from estimate·(1 + margin), in a third
 //!    of the period. Two refusals with too little served between them to measure: the margin doubles.
 //! 4. *period ∝ 1 ÷ margin*: a wide search is short, and a settled one costs `backoffTarget` refusals a
@@ -34,8 +34,8 @@
 //!    estimate, what was accepted is less: the limit fell.
 //! 7. *Rate or number at a time?* See `in_flight`. *Others who share the limit:* see `others`.
 //! 8. *Unused capacity is no evidence*: climb grows only while sends follow each other as closely as allowed.
-//!    The time in which no request wanted to leave is no blackout. Below a ceiling it measures no pace.
-//!    What the caller's timer was late is not idle time, and is made up for.
+//!    The time in which no request wanted to leave is no blackout. Below a ceiling it measures no pace. A
+//!    delay of the caller's timer is not idle time, and is made up for.
 //! 9. *A typed pace is a ceiling*: it starts there, quiet. The first refusal measures no pace, for what was
 //!    served before it was not counted: the estimate is the ceiling, nearly sure. The next one is believed,
 //!    however far it is; one deep below the estimate doubles the margin. A climb to the end at the ceiling is
@@ -48,8 +48,8 @@
 //! not.
 //!
 //! Two more: a limit that is asked for twice (`next` has the gap, so that late timers are made up for, and
-//! `gap` only tells it); and a memory of the gap alone: in Start it is a guess. So estimate, margin and climb
-//! are remembered.
+//! `gap` only tells it); and a memory of the gap alone: in Start it is a guess. Estimate, margin and climb
+//! are therefore remembered.
 
 mod failing;
 mod in_flight;
@@ -95,9 +95,10 @@ const MANY: f64 = 6.0 * FEW;
 const DOUBLING: f64 = 1e6;
 /// The limit is no further than this below the first rate that is refused: a bucket may have hidden it.
 const DEEPEST: f64 = 6.0;
-/// The most that the margin can be: a third. What grows or is longer by more than a step is so threefold.
+/// The most that the margin can be: a third. A value that grows or is longer by more than a step does so
+/// threefold.
 const WIDE: f64 = 1.0 / 3.0;
-/// What differs by no more than this is as good as the same rate.
+/// Rates that differ by no more than this count as the same.
 const NEARLY: f64 = 1.03;
 /// A request leaves so long after it was let go, as a rule.
 const USUAL: Span = Span::from_micros(2000);
@@ -158,7 +159,7 @@ pub struct State {
     from: Instant,
     sends: f64,
     bad: f64,
-    /// What the last event was refused in all.
+    /// The cost of all refusals of the last event.
     cost: f64,
     /// For how long no request was served after the last event.
     blackout: f64,
@@ -354,7 +355,7 @@ impl State {
         self.refusal_latency = micros(now.since(sent));
         // By the time of sending: what was sent after the refused one is taken off.
         let later = self.sends * self.refusal_latency / micros(now.since(self.from)).max(1.0);
-        // What fails whatever the pace was accepted; where a third of many fails, none of it was.
+        // Requests that fail at any pace count as accepted; where a third of many fails, none of them does.
         let is_chance = is_merely_bad && (self.sends < FEW || self.bad < WIDE * self.sends);
         let lost = if is_chance { self.failing.strikes } else { self.bad };
         self.failing.on_event(!self.is_search);
@@ -379,7 +380,7 @@ impl State {
         self
     }
 
-    /// What the event says, now that something is served again.
+    /// The verdict on the event, now that requests are served again.
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
         let Event { at, fast, served, active, unsure, is_merely_bad, is_denied, is_below, step, .. } = event;
         let (believed, is_first) = (self.gap, !self.is_search);
@@ -587,7 +588,7 @@ impl Policy for State {
         [Some(span(judged.gap).millis()), is_over.then_some(judged.margin), climb]
     }
 
-    /// What was sent before the memory is old news: what it taught may be in it.
+    /// A request from before the memory is old news: what it taught may be in it.
     fn recall(self, config: &Config, now: Instant, offline: Span, [gap, margin, climb]: Numbers) -> Self {
         let gap = micros(Span::from_millis(gap.unwrap_or(0.0))).max(1.0);
         let since = now - offline;

@@ -33,7 +33,7 @@ use crate::{
 /// what a person or a slow answer takes.
 pub const GRACE: Span = Span::from_micros(50_000);
 
-/// What is later than this was no timer: those of Windows are 16 ms late. No more is made up for.
+/// A delay beyond this was no timer: those of Windows are 16 ms late. No more is made up for.
 pub const LATEST: Span = Span::from_micros(25_000);
 
 /// The low levels that are remembered for rule 5; of two beyond them, the lower counts for both.
@@ -71,7 +71,8 @@ pub struct State {
     draw: Draw,
     /// Since when a request has been waiting, if one is.
     waiting: Instant,
-    /// What was missing from the bucket when these left, oldest first: each was followed by no fuller one.
+    /// The amounts that were missing from the bucket when these left, oldest first: each was followed by no
+    /// fuller one.
     missing: [(Instant, Span); REMEMBERED],
     remembered: u8,
 }
@@ -233,8 +234,8 @@ impl State {
         Self { arrival: config.earlier(self.arrival, less), ..self }
     }
 
-    /// Something is taken from the bucket. What was missing before counts only where it was less than now:
-    /// the bucket was fuller then than at all that followed.
+    /// Something is taken from the bucket. An amount that was missing before counts only where it was less
+    /// than now: the bucket was fuller then than at all that followed.
     fn remembering(mut self, now: Instant) -> Self {
         let missing = self.ahead(now);
         let mut kept = usize::from(self.remembered);
@@ -314,7 +315,7 @@ impl Policy for State {
         Self::on_actual(self, config, now, sent, expected, actual)
     }
 
-    /// What was sent is no knowledge that could be forgotten.
+    /// A reset forgets what was learned; sends stay.
     fn reset(self, _: &Config) -> Self {
         self
     }
@@ -339,7 +340,7 @@ impl Policy for State {
         self.ahead(now) == Span::ZERO
     }
 
-    /// What lies beyond an empty bucket is a debt in units: another rate is no reason to wait for a year.
+    /// A debt below an empty bucket is in units: another rate is no reason to wait for a year.
     fn remember(&self, config: &Config, now: Instant) -> Numbers {
         let ahead = self.ahead(now);
         let debt = (ahead - config.longest()).millis() * config.of as f64 / 1e6 / config.window.millis();
@@ -547,7 +548,7 @@ mod tests {
         assert_eq!(less.next(&config, units(30_000.0)), at(5).max(at(2)).min(at(2)), "full since 2 s");
     }
 
-    /// What was given back was never more than what a bucket would hold that had known the true costs. It is
+    /// The amount given back was never more than a bucket would hold that had known the true costs. It is
     /// played beside ours, with all that it knew then.
     #[test]
     fn what_is_given_back_was_missing() {

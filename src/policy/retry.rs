@@ -23,7 +23,7 @@ pub struct Config {
     pub status_codes: Box<[u16]>,
     /// The longest wait that the server may ask for.
     pub max_retry_after: Span,
-    /// What to do beyond it.
+    /// The action beyond it.
     pub long_retry_after: Long,
     /// How often a request is sent again at most: a driver counts.
     pub limit: u32,
@@ -50,7 +50,7 @@ impl Methods {
     }
 }
 
-/// What to do where the server asks for a longer wait than is wanted.
+/// The action where the server asks for a longer wait than is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Long {
     /// Give up.
@@ -67,7 +67,7 @@ impl Long {
         [(Self::Fail, "fail"), (Self::Wait, "wait"), (Self::Cap, "cap")];
 }
 
-/// What to do with a request that has ended.
+/// The action for a request that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is over.
@@ -92,7 +92,7 @@ impl Default for Config {
     }
 }
 
-/// What to do after a failure.
+/// The action after a failure.
 pub const AFTER_FAILURE: Verdict = Verdict::Again(Span::ZERO);
 
 impl Config {
@@ -101,7 +101,7 @@ impl Config {
         self.status_codes.binary_search(&status).is_ok()
     }
 
-    /// What to do after a response. `asked` is the wait that the server named, and whether it is in whole
+    /// The action after a response. `asked` is the wait that the server named, and whether it is in whole
     /// seconds.
     pub fn after_response(&self, status: u16, asked: Option<(Span, bool)>) -> Verdict {
         if !self.repeats(status) || status == 413 && asked.is_none() {

@@ -1,4 +1,4 @@
-//! What the server said of its own quota: at most so much until then.
+//! The server's own report of its quota: at most so much until then.
 //!
 //! Rules (draft-ietf-httpapi-ratelimit-headers, `r` and `t`; `X-RateLimit-Remaining` and `-Reset` mean the
 //! same):
@@ -27,7 +27,7 @@ use crate::time::{Instant, Span};
 /// The least `t` above zero that can be said.
 const SECOND: Span = Span::from_micros(1_000_000);
 
-/// What a response said.
+/// The report of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QuotaReport {
     /// Units left, and for how long.
@@ -38,7 +38,7 @@ pub struct QuotaReport {
     pub pace: Option<Span>,
 }
 
-/// What is believed now.
+/// The report that is believed now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     /// Units left.
@@ -122,12 +122,12 @@ impl State {
         self.until.filter(|&until| until > now && cost > self.left)
     }
 
-    /// What is left, while that is known.
+    /// The rest, while that is known.
     pub fn left(self, now: Instant) -> Option<Cost> {
         self.until.filter(|&until| until > now).map(|_| self.left)
     }
 
-    /// What a whole window gives, where the last one is over and the server said no word of the next.
+    /// The amount of a whole window, where the last one is over and the server said no word of the next.
     pub fn turned(self, now: Instant) -> Option<Cost> {
         self.until.filter(|&until| until <= now).map(|_| self.most.plus(Cost::ONE))
     }
@@ -193,7 +193,7 @@ mod tests {
         // It was seen before: the next report does not put it off.
         let state = State::NEW.on_told(AT(1), AT(0), told(5, 60), 0).on_told(AT(4), AT(3), told(2, 60), 0);
         assert_eq!((state.opened, state.until), (Some(AT(1)), Some(AT(11))));
-        // What the server says is sooner.
+        // The server's instant is sooner.
         let state = State::NEW.on_told(AT(1), AT(0), told(0, 3), 0);
         assert_eq!(state.until, Some(AT(4)));
     }
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(first.on_told(at(990), at(940), two, 0).until, Some(at(2990)), "a longer one");
     }
 
-    /// What was sent before the last report is old news; requests on their way are taken off what is left.
+    /// A request from before the last report is old news: requests on their way are taken off what is left.
     #[test]
     fn reports_count_by_when_they_were_asked_for() {
         let state = State::NEW.on_told(AT(3), AT(2), told(9, 5), 2);

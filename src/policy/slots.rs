@@ -5,14 +5,14 @@
 //! 2. the slot that has been free longest is used; one never used has been free for ever;
 //! 3. that slot's last send is at least the slot delay ago.
 //!
-//! A slot is its last send and no more, and slots come free in the order in which requests settle. So a queue
-//! of the send times of settled requests is all there is to know.
+//! A slot is its last send and no more, and slots come free in the order in which requests settle. A queue of
+//! the send times of settled requests is therefore the whole state.
 
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::time::{Instant, Span};
 
-/// Who is in flight, and the last sends of the slots that are free, longest free first.
+/// The requests in flight, and the last sends of the slots that are free, longest free first.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     in_flight: u32,

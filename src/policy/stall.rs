@@ -7,7 +7,7 @@
 //!    once a run.
 //!
 //! To a host that refuses everything requests become ever rarer: at the longest delay of its backoff that is
-//! no silence. So the silence of rule 2 is twice that delay (jitter, and the time to answer). It is no
+//! no silence. The silence of rule 2 is therefore twice that delay (jitter, and the time to answer). It is no
 //! shorter than `after`, for programs that ask a host by themselves every ten minutes.
 
 use crate::time::{Instant, Span};
@@ -15,7 +15,7 @@ use crate::time::{Instant, Span};
 /// Two bad answers are no run, however far apart they are.
 const RUN: u8 = 3;
 
-/// What counts as a stall.
+/// The settings of a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How long a run must last; `stallAfter`.

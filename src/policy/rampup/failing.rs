@@ -3,8 +3,8 @@
 //! Page's test: a count that leaks at twice the *background*, the share that fails well below what was
 //! accepted. It is an event where chance alone would bring it less than once in three windows. The trap is a
 //! ratchet: if each failure were a refusal, one in a hundred would throttle a healthy server to a standstill.
-//! And its opposite: a background that is guessed, or measured above the limit, explains every refusal. So
-//! only failures at a pace that is clearly lower than one that was accepted are background.
+//! And its opposite: a background that is guessed, or measured above the limit, explains every refusal. Only
+//! failures at a pace that is clearly lower than one that was accepted are therefore background.
 
 use super::{FEW, WIDE};
 
@@ -54,8 +54,8 @@ impl Failing {
         self.strikes = (self.strikes - 2.0 * self.share()).max(0.0);
     }
 
-    /// Whether one more failed than chance explains, of `requests` in a window. A denial is half a failure.
-    /// What Start was denied may be for its rate: it is no background.
+    /// Whether one more failed than chance explains, of `requests` in a window. A denial is half a failure. A
+    /// denial during Start may be for its rate: it is no background.
     pub fn is_event(&mut self, kind: Kind, is_low: bool, is_start: bool, requests: f64) -> bool {
         let (weight, least) = match kind {
             Kind::Denial => (0.5, DENIALS),

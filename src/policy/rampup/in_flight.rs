@@ -12,7 +12,7 @@ use crate::time::Instant;
 /// This many votes make a cap.
 const VOTES: i32 = 6;
 
-/// What is known of the number in flight.
+/// The state of the number in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct InFlight {
     /// In flight at the last send, that one included.
@@ -66,8 +66,8 @@ impl InFlight {
         }
     }
 
-    /// What was sent at `sent` was refused at this gap; `accepted` is the gap at which requests were served.
-    /// Whether the number is to blame.
+    /// A request that was sent at `sent` was refused at this gap; `accepted` is the gap at which requests
+    /// were served. Whether the number is to blame.
     pub fn on_bad(&mut self, now: Instant, sent: Instant, accepted: f64, gap: f64) -> bool {
         let fewer = self.cap.unwrap_or(self.now).saturating_sub(1);
         // This many at a time serve as much as the rate that was accepted.
