@@ -34,7 +34,7 @@ export function pythonOf(hosts, preset) {
 ${sources.map(source).join('')}    ), ${userAgent === undefined ? 'None' : JSON.stringify(userAgent)}),
 `
   }
-  return `"""What owners of public APIs say of their limits: written from \`\`js/presets.ts\`\` by
+  return `"""Limits that owners of public APIs state: written from \`\`js/presets.ts\`\` by
 \`\`node docs/presets.mjs\`\`. Change it there.
 """
 

@@ -100,7 +100,7 @@ export class Permit {
   readonly sentAt: number
   /** The scopes that agreed. */
   readonly scopes: readonly string[]
-  /** The target of the permit. */
+  /** The URL, the `Request` or the `{ scopes }` that the permit is for. */
   readonly target: Target
   /** @internal */
   readonly ticket: Ticket

@@ -74,7 +74,7 @@ settings! {
         "Most programs are one process.";
     Driver "fetch" as "typeof fetch" Kind::Function => Unset,
         "`globalThis.fetch`, looked up at each call", "",
-        "What `throttle.fetch` sends with.",
+        "The function that `throttle.fetch` sends with.",
         "If a test or an agent replaces the global one, it means all calls.";
     Driver "requestTimeout" MILLIS => Unset,
         "", "DOWNLOAD_TIMEOUT",
@@ -115,7 +115,7 @@ settings! {
         "Bodies are yours.";
     Driver "redirects" Kind::Word(&["native", "throttle"]) => Word("native"),
         "", "",
-        "Who follows redirects: `fetch` itself, as one request, or the throttle, where each hop is a \
+        "Redirects are followed by `fetch` itself, as one request, or by the throttle, where each hop is a \
          request of its own scope. Browsers hide redirects, so there only `native` works.",
         "It works everywhere.";
     Driver "redirectMaxDelay" MILLIS => Number(300_000.0),
@@ -256,7 +256,7 @@ settings! {
         "A server under load drops connections and answers late.";
     Backoff "factor" Kind::Number { above: 1.0, max: 1000.0 } => Number(2.0),
         "", "BACKOFF_DELAY_FACTOR",
-        "What a bad answer multiplies the delay by, once per flight.",
+        "The factor by which a bad answer multiplies the delay, once per flight.",
         "Ten steps reach any limit; the same number as in Scrapy's draft.";
     Backoff "minDelay" TIME => Number(1000.0),
         "", "BACKOFF_MIN_DELAY",
@@ -282,7 +282,7 @@ settings! {
         "Clients that were refused together should not come back together.";
     Backoff "concurrencyFactor" Kind::Fraction => Number(0.5),
         "", "BACKOFF_CONCURRENCY_FACTOR",
-        "What slots are multiplied by when the delay is at its longest and bad answers go on.",
+        "The factor of the slots when the delay is at its longest and bad answers go on.",
         "As the delay's factor, the other way round; the same number as in Scrapy's draft.";
 
     Rampup "backoffTarget" Kind::Target => Number(1.0),

@@ -13,7 +13,7 @@ record! {
         in_flight: u32,
         /// Requests that wait and will.
         waiting: u32,
-        /// The rest of it, in units, while that is known.
+        /// The amount left in it, in units, while that is known.
         quota_left: Option<f64>,
         /// When it is there again, if it is used up: milliseconds of engine time.
         recovers_at: Option<f64>,
@@ -36,7 +36,7 @@ record! {
         backoff_step: u32,
         /// When the hold ends, if there is one: milliseconds of engine time.
         hold_until: Option<f64>,
-        /// The rest of the scarcest quota, in units.
+        /// The amount left in the scarcest quota, in units.
         quota_left: Option<f64>,
         /// Why the first of the waiting requests waits.
         reason: Option<Reason>,

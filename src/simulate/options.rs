@@ -32,7 +32,7 @@ settings! {
         "A path across a continent.";
     Simulation "load" Kind::Object(Section::Load) => Empty,
         "", "",
-        "What each client has to send.",
+        "The requests that each client has to send.",
         "Some request always waits.";
     Simulation "throttle" as "EngineOptions" Kind::Driver("an object") => Empty,
         "", "",
@@ -53,7 +53,7 @@ settings! {
 
     Server "model" Kind::Word(MODELS) => Required,
         "", "",
-        "What kind of limit it has.",
+        "The kind of its limit.",
         "";
     Server "rate" RATE => Required,
         "", "",
@@ -182,7 +182,7 @@ settings! {
         "";
     Step "factor" FACTOR => Required,
         "", "",
-        "What the limit is multiplied by.",
+        "The factor of the limit.",
         "";
     Drift "period" TIME => Required,
         "", "",
@@ -190,12 +190,12 @@ settings! {
         "";
     Drift "factor" FACTOR => Required,
         "", "",
-        "What the limit is multiplied by at the far end.",
+        "The factor of the limit at the far end.",
         "";
 
     Adaptive "factor" Kind::Fraction => Required,
         "", "",
-        "What a refusal multiplies the limit by.",
+        "The factor of the limit at a refusal.",
         "";
     Adaptive "recovery" Kind::Fraction => Number(0.01),
         "", "",
@@ -283,6 +283,6 @@ settings! {
         "As many as the time allows.";
     Load "costs" Kind::Amounts => Unset,
         "all 1", "",
-        "What requests cost of a quota, in turn: `[1, 1, 10]`. Servers count requests.",
+        "The costs of requests in a quota, in turn: `[1, 1, 10]`. Servers count requests.",
         "Most quotas count requests.";
 }

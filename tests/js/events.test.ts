@@ -1,4 +1,4 @@
-/** The events of a throttle, which cost nothing without a listener. */
+/** The events of a throttle, which are free without a listener. */
 
 import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'

@@ -187,8 +187,8 @@ options! {
         /// Failures that are bad answers. Your own aborts never are. Default timeout, connection. A server
         /// under load drops connections and answers late.
         errors "errors": Option<Vec<Failure>>,
-        /// What a bad answer multiplies the delay by, once per flight. A number above 1, at most 1000.
-        /// Default 2. Ten steps reach any limit; the same number as in Scrapy's draft.
+        /// The factor by which a bad answer multiplies the delay, once per flight. A number above 1, at
+        /// most 1000. Default 2. Ten steps reach any limit; the same number as in Scrapy's draft.
         factor "factor": Option<f64>,
         /// The least delay after a bad answer. Default 1 s. An overloaded server does not feel less; the
         /// same number as in Scrapy's draft.
@@ -206,9 +206,9 @@ options! {
         /// Spread of the delay while backing off, in place of the scope's. No gap is shorter than the
         /// scope's can be. Default 0.1. Clients that were refused together should not come back together.
         jitter "jitter": Option<Jitter>,
-        /// What slots are multiplied by when the delay is at its longest and bad answers go on. A number
-        /// above 0 and below 1. Default 0.5. As the delay's factor, the other way round; the same number as
-        /// in Scrapy's draft.
+        /// The factor of the slots when the delay is at its longest and bad answers go on. A number above 0
+        /// and below 1. Default 0.5. As the delay's factor, the other way round; the same number as in
+        /// Scrapy's draft.
         concurrency_factor "concurrencyFactor": Option<f64>,
     }
     /// Find the server's limit and stay just below it.
@@ -226,7 +226,7 @@ options! {
         /// scopes together.
         max_concurrency "maxConcurrency": Option<u32>,
     }
-    /// What [`Retry`](crate::Retry) sends again.
+    /// The requests that [`Retry`](crate::Retry) sends again.
     RetryOptions {
         /// Attempts after the first. A whole number from 1 to 1000000.
         limit "limit": u32,

@@ -187,7 +187,7 @@ class Permit:
         self.scopes = scopes
         """The scopes that agreed."""
         self.target = target
-        """The target of the permit."""
+        """The URL that the permit is for, or the object that you passed."""
 
     @property
     def sent_at(self) -> float:

@@ -1,4 +1,4 @@
-"""What owners of public APIs say of their limits: written from ``js/presets.ts`` by
+"""Limits that owners of public APIs state: written from ``js/presets.ts`` by
 ``node docs/presets.mjs``. Change it there.
 """
 

@@ -1,4 +1,4 @@
-"""What comes out of the engine. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
+"""The engine's output. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Instants and spans are whole nanoseconds.
 """
@@ -43,7 +43,7 @@ Reason: TypeAlias = Literal[
 * ``concurrency``: All slots of the scope are taken.
 * ``delay``: The scope's delay since its last send.
 * ``backoff``: The longer delay after bad answers.
-* ``crawl-delay``: What robots.txt asks for.
+* ``crawl-delay``: A delay by robots.txt.
 * ``slot-delay``: The delay of the slot that is next.
 * ``hold``: A hold: ``scope.hold``, or the server's ``Retry-After``.
 * ``quota``: Not enough of a quota is left, of ours or of the server's.
@@ -57,7 +57,7 @@ SettledKind: TypeAlias = Literal[
     "again",
     "too-long",
 ]
-"""What became of a request that was settled.
+"""The end of a request that was settled.
 
 * ``unknown``: The ticket was unknown or not in flight; no state has changed.
 * ``over``: It is over.
@@ -70,7 +70,7 @@ Robots: TypeAlias = Literal[
     "overruled",
     "ignored",
 ]
-"""What a robots.txt changed.
+"""The effect of a robots.txt.
 
 * ``applied``: The scope keeps to it.
 * ``overruled``: The user gave this very scope another pace, which it keeps.
@@ -85,7 +85,7 @@ Watching: TypeAlias = Literal[
 """How much notices say of answers.
 
 * ``nothing``: No word, at no cost.
-* ``changes``: What answers changed: a step of backoff, a delay, a hold.
+* ``changes``: Changes by answers: a step of backoff, a delay, a hold.
 * ``answers``: Every answer as well.
 """
 
@@ -179,7 +179,7 @@ NoticeKind: TypeAlias = Literal[
     "budgets",
     "down",
 ]
-"""What a notice tells.
+"""The kinds of a notice.
 
 * ``backoff``: A step of backoff was taken. With rampup, which takes none: there was a refusal.
 * ``recover``: A step back was taken.
@@ -193,17 +193,17 @@ NoticeKind: TypeAlias = Literal[
 * ``stall``: A scope has only answered badly for ``stallAfter``. Once, until it answers well again.
 * ``budgets``: Answers of the scope name several budgets: the driver names the route of what waits,
   and of all that comes. Once.
-* ``down``: A scope is down: no answer has come for ``downAfter``. What waits for it is to be
+* ``down``: A scope is down: no answer has come for ``downAfter``. Requests that wait for it are to be
   rejected.
 """
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that people should know. What a kind does not tell is ``None``."""
+    """Something that people should know. A field that a kind does not have is ``None``."""
 
     kind: NoticeKind
-    """What it tells."""
+    """The kind."""
     scope: str
     """The scope's name."""
     delay: int | None = None
@@ -215,13 +215,13 @@ class Notice:
     throttle's clock.
     """
     asked: int | None = None
-    """``hold``: What the server asked for, in nanoseconds, where ``backoff.maxHold`` cut it."""
+    """``hold``: The wait that the server asked for, in nanoseconds, where ``backoff.maxHold`` cut it."""
     is_bad: bool | None = None
     """``answer``: Whether it was bad."""
     delay_before: int | None = None
     """``answer``: The delay before it, in nanoseconds."""
     in_flight: int | None = None
-    """``answer``: What is in flight after it."""
+    """``answer``: The requests in flight after it."""
     latency: int | None = None
     """``answer``: From send to response headers, in nanoseconds, of a limit that processes share, if it was
     measured.
@@ -231,6 +231,6 @@ class Notice:
     path: str | None = None
     """``no-effect``, ``rampup-bound``, ``wait-capped``: Where it is set: ``defaults.concurrency``."""
     why: str | None = None
-    """``no-effect``, ``rampup-bound``, ``wait-capped``: What was seen."""
+    """``no-effect``, ``rampup-bound``, ``wait-capped``: The observation, in words."""
     span: int | None = None
     """``stall``, ``down``: For how long, in nanoseconds."""

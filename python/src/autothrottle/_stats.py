@@ -1,4 +1,4 @@
-"""What a throttle says of its state. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
+"""The state of a throttle. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Times are seconds; instants are those of the throttle's clock.
 """
@@ -21,7 +21,7 @@ class BudgetStats(InSeconds):
     waiting: int
     """Requests that wait and will."""
     quota_left: float | None = None
-    """What is left of it, in units, while that is known."""
+    """The amount left in it, in units, while that is known."""
     recovers_at: float | None = None
     """When it is there again, if it is used up: seconds of the throttle's clock."""
 
@@ -55,7 +55,7 @@ class ScopeStats(InSeconds):
     hold_until: float | None = None
     """When the hold ends, if there is one: seconds of the throttle's clock."""
     quota_left: float | None = None
-    """What is left of the scarcest quota, in units."""
+    """The amount left in the scarcest quota, in units."""
     reason: Reason | None = None
     """Why the first of the waiting requests waits."""
     recovers_at: float | None = None

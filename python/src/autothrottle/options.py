@@ -30,7 +30,7 @@ Jitter: TypeAlias = bool | float | tuple[float, float]
 """How far a delay may stray from its mean: ``True`` is ±50 %, ``0.2`` ±20 %, a pair its own ends."""
 
 Snapshot: TypeAlias = Mapping[str, Any]
-"""What ``throttle.snapshot()`` gave."""
+"""The result of ``throttle.snapshot()``."""
 
 
 class _RateOptionsRequired(TypedDict):
@@ -107,8 +107,9 @@ class BackoffOptions(TypedDict, total=False):
     """
 
     factor: float
-    """What a bad answer multiplies the delay by, once per flight. A number above 1, at most 1000. Default 2.
-    Ten steps reach any limit; the same number as in Scrapy's draft. Scrapy: BACKOFF_DELAY_FACTOR.
+    """The factor by which a bad answer multiplies the delay, once per flight. A number above 1, at most
+    1000. Default 2. Ten steps reach any limit; the same number as in Scrapy's draft. Scrapy:
+    BACKOFF_DELAY_FACTOR.
     """
 
     min_delay: Seconds
@@ -139,9 +140,9 @@ class BackoffOptions(TypedDict, total=False):
     """
 
     concurrency_factor: float
-    """What slots are multiplied by when the delay is at its longest and bad answers go on. A number above 0
-    and below 1. Default 0.5. As the delay's factor, the other way round; the same number as in Scrapy's
-    draft. Scrapy: BACKOFF_CONCURRENCY_FACTOR.
+    """The factor of the slots when the delay is at its longest and bad answers go on. A number above 0 and
+    below 1. Default 0.5. As the delay's factor, the other way round; the same number as in Scrapy's draft.
+    Scrapy: BACKOFF_CONCURRENCY_FACTOR.
     """
 
 

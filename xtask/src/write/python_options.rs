@@ -213,7 +213,7 @@ Jitter: TypeAlias = bool | float | tuple[float, float]
 """How far a delay may stray from its mean: ``True`` is ±50 %, ``0.2`` ±20 %, a pair its own ends."""
 
 Snapshot: TypeAlias = Mapping[str, Any]
-"""What ``throttle.snapshot()`` gave."""
+"""The result of ``throttle.snapshot()``."""
 "#;
 
 /// `options.py`.

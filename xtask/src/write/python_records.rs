@@ -94,10 +94,10 @@ fn literal(name: &str, words: &[(&str, &str)]) -> String {
 fn notice() -> String {
     let kinds: Vec<_> = Notice::KINDS.iter().map(|(kind, about, _)| (*kind, *about)).collect();
     let mut code = literal("NoticeKind", &kinds);
-    code += &meanings("What a notice tells.", &kinds, "");
+    code += &meanings("The kinds of a notice.", &kinds, "");
     code += "\n\n@dataclass(frozen=True)\nclass Notice:\n";
-    code += &docstring(&format!("{} What a kind does not tell is ``None``.", Notice::ABOUT.trim()));
-    code += "\n    kind: NoticeKind\n    \"\"\"What it tells.\"\"\"\n";
+    code += &docstring(&format!("{} A field that a kind does not have is ``None``.", Notice::ABOUT.trim()));
+    code += "\n    kind: NoticeKind\n    \"\"\"The kind.\"\"\"\n";
     let mut told: Vec<(Field, Vec<String>)> = Vec::new();
     for (kind, _, record) in Notice::KINDS {
         for field in fields_of(record) {
@@ -118,7 +118,7 @@ fn notice() -> String {
     code
 }
 
-const HEAD: &str = r#""""What comes out of the engine. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
+const HEAD: &str = r#""""The engine's output. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Instants and spans are whole nanoseconds.
 """
@@ -129,7 +129,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 "#;
 
-const HEAD_IN_SECONDS: &str = r#""""What a throttle says of its state. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
+const HEAD_IN_SECONDS: &str = r#""""The state of a throttle. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Times are seconds; instants are those of the throttle's clock.
 """

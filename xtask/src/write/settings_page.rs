@@ -24,7 +24,7 @@ pub fn page() -> String {
         "# Settings\n\n\
          Every option with its range, its default and, in italics, the reason for the default. An unknown key or a\n\
          wrong value is an error that lists all of them. `undefined` and `null` count as left out.\n\n\
-         *ms* are milliseconds up to a year. What comes out has the unit in its name (`delayMs`).\n\
+         *ms* are milliseconds up to a year. A field of the output has the unit in its name (`delayMs`).\n\
          [Who wins](which-setting.md#who-wins) says which of several settings counts. A setting without effect\n\
          raises a `warning`.\n",
     );

@@ -17,7 +17,7 @@ const SECTIONS: &[(Section, &str, &str)] = &[
     (Section::AutoThrottle, "AutoThrottleOptions", "Scrapy's AutoThrottle: the delay follows the latency."),
     (Section::Backoff, "BackoffOptions", "A longer delay after bad answers, and the way back."),
     (Section::Rampup, "RampupOptions", "Find the server's limit and stay just below it."),
-    (Section::Retry, "RetryOptions", "What [`Retry`](crate::Retry) sends again."),
+    (Section::Retry, "RetryOptions", "The requests that [`Retry`](crate::Retry) sends again."),
 ];
 
 /// Words of JavaScript's, and Rust's for them. The longer ones first.

@@ -13,8 +13,8 @@ use autothrottle::{
 
 /// A section: where it is documented, and its interface with a word about it.
 pub const SECTIONS: &[(Section, &str, &str, &str)] = &[
-    (Section::Root, "Options", "EngineOptions", "What the engine is told."),
-    (Section::Driver, "", "ThrottleOptions", "What `createThrottle` is told."),
+    (Section::Root, "Options", "EngineOptions", "The options of the engine."),
+    (Section::Driver, "", "ThrottleOptions", "The options of `createThrottle`."),
     (
         Section::Scope,
         "A scope: `defaults`, each of `scopes`, and the top",
@@ -49,7 +49,12 @@ pub const SECTIONS: &[(Section, &str, &str, &str)] = &[
         "HeaderMap",
         "How one server's headers are to be read. Names are those of header fields, in any case.",
     ),
-    (Section::Simulation, "`simulate`: `autothrottle/simulate`", "SimulationOptions", "What to simulate."),
+    (
+        Section::Simulation,
+        "`simulate`: `autothrottle/simulate`",
+        "SimulationOptions",
+        "The options of a simulation.",
+    ),
     (
         Section::Server,
         "`server` of a simulation",
@@ -74,7 +79,7 @@ pub const SECTIONS: &[(Section, &str, &str, &str)] = &[
     (Section::Outage, "`server.outage`", "SimulatedOutage", "For a while everything is a 503."),
     (Section::Others, "`server.others`", "SimulatedOthers", "Traffic of others on the same limit."),
     (Section::Network, "`network` of a simulation", "SimulatedNetwork", "The way there and back."),
-    (Section::Load, "`load` of a simulation", "SimulatedLoad", "What each client has to send."),
+    (Section::Load, "`load` of a simulation", "SimulatedLoad", "The requests that each client has to send."),
 ];
 
 /// Each setting with its texts.
@@ -173,8 +178,8 @@ pub fn types() -> String {
     for &(section, _, name, about) in SECTIONS {
         let (above, extends) = match section {
             Section::Root => (
-                "What the engine is told. Settings of scopes may stand at the top: `{ rate: 5 }` is short for \
-                 `{ defaults: { rate: 5 } }`.",
+                "The options of the engine. Settings of scopes may stand at the top: `{ rate: 5 }` is short \
+                 for `{ defaults: { rate: 5 } }`.",
                 " extends ScopeOptions",
             ),
             Section::Driver => (about, " extends EngineOptions"),
@@ -207,8 +212,12 @@ pub fn types() -> String {
         code.push_str("}\n");
     }
     for (about, name, sections) in [
-        ("What only a driver reads.", "DRIVER_KEYS", [Section::Driver].as_slice()),
-        ("What the engine reads, of all scopes or of one.", "ENGINE_KEYS", &[Section::Root, Section::Scope]),
+        ("Options that only a driver reads.", "DRIVER_KEYS", [Section::Driver].as_slice()),
+        (
+            "Options that the engine reads, of all scopes or of one.",
+            "ENGINE_KEYS",
+            &[Section::Root, Section::Scope],
+        ),
     ] {
         let rows = table::ROWS.iter().filter(|row| sections.contains(&row.section));
         let keys: BTreeSet<_> = rows.map(|row| format!("  '{}',\n", row.key)).collect();

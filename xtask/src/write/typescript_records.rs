@@ -119,7 +119,7 @@ fn list(about: &str, words: impl Iterator<Item = (&'static str, &'static str)>) 
 /// `js/wasm/generated.ts`.
 pub fn types() -> String {
     let mut code = String::from(
-        "/** What comes out of the engine. `npm run build` writes it as `src/record.rs` says: change it in Rust. */\n",
+        "/** The engine's output. `npm run build` writes it as `src/record.rs` says: change it in Rust. */\n",
     );
     for (words, name, _) in WORDS.iter().filter(|(_, name, _)| !name.is_empty()) {
         code += &list(words.about, words.words.iter().copied());
