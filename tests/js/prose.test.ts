@@ -31,6 +31,7 @@ const SOURCES = [
   'scripts',
   'docs',
   'bindings',
+  'crates',
   'xtask',
   'reading/src',
   'src',
@@ -58,6 +59,18 @@ function filesOf(folder: string): string[] {
     return NOT_OURS.test(entry.name) ? [] : filesOf(name)
   })
 }
+
+test('a sentence of a comment opens with its subject', () => {
+  const problems = (comment: string) => problemsOfComments(`${comment}\n`, false).length
+  const without = ['// What is left.', '// It ends. So it waits.', '// Who asks; whose turn it is.']
+  for (const comment of without) assert.equal(problems(comment), 1, comment)
+  const subjects = [
+    '/** The amount that is left. */',
+    '// It ends, so it waits.',
+    '// What is left? An amount.',
+  ]
+  for (const comment of subjects) assert.equal(problems(comment), 0, comment)
+})
 
 for (const folder of SOURCES)
   test(`comments of ${folder}`, () => {

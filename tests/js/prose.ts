@@ -109,20 +109,29 @@ export function comments(source: string, isPython: boolean): { line: number; tex
   }))
 }
 
+/** A sentence of a comment opens with its subject or its verb: these words stand in place of one. */
+const OPENS_WITHOUT_SUBJECT = /^(?:What|Who|Whose|Whom|So)\b(?!.*\?$)/
+
 /**
  * The problems of a source's comments. A semicolon ends a sentence there, since traps are lists: "a timer per
  * request; a timer that fires early".
  */
 export const problemsOfComments = (source: string, isPython: boolean) =>
-  comments(source, isPython).flatMap(({ line, text }) => [
-    ...badWords(text).map((problem) => `${line}: ${problem}`),
-    ...text
+  comments(source, isPython).flatMap(({ line, text }) => {
+    const said = text
       .split(/\n\s*\n|\n\s*(?:[-*] |\d+\. )/)
       .flatMap(sentences)
       .flatMap((sentence) => sentence.split(/;\s/))
-      .filter((sentence) => wordsOf(sentence) > LONGEST)
-      .map((sentence) => `${line}: ${wordsOf(sentence)} words: ${sentence}`),
-  ])
+    return [
+      ...badWords(text).map((problem) => `${line}: ${problem}`),
+      ...said
+        .filter((sentence) => wordsOf(sentence) > LONGEST)
+        .map((sentence) => `${line}: ${wordsOf(sentence)} words: ${sentence}`),
+      ...said
+        .filter((sentence) => OPENS_WITHOUT_SUBJECT.test(sentence))
+        .map((sentence) => `${line}: name the subject first, or "therefore" for "so": ${sentence}`),
+    ]
+  })
 
 /** The problems of a page, in lines that an editor can open. */
 export const problemsOf = (page: string) =>

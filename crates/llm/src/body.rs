@@ -1,4 +1,4 @@
-//! A body that is heard in passing: plain JSON, or the events of a stream.
+//! Reads a body in passing: plain JSON, or the events of a stream.
 //!
 //! A streamed usage comes last, or never. Until it comes, tokens are the characters that were written ÷ 4. An
 //! error may come after a 200, and a stream may end before its last event.

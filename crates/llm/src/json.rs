@@ -1,7 +1,7 @@
 //! JSON where it lies: a value is a part of the text, and its members are found when they are asked for.
 //!
-//! A tree of what a stranger sends takes many times its bytes, and a recursive reader the stack. Here nothing
-//! is kept. [`DEEPEST`] bounds how often a byte is looked at: what is deeper is passed over.
+//! A tree of what a stranger sends takes many times its bytes, and a recursive reader the stack. This one
+//! keeps none. [`DEEPEST`] bounds how often a byte is looked at: what is deeper is passed over.
 
 use alloc::{borrow::Cow, string::String};
 

@@ -1,9 +1,11 @@
 //! The model and size of a call, the usage in its answer, and the wait in a refusal: read once for every
 //! host.
 //!
-//! A host parses the URL, sends, and moves bytes. This crate reads them: which model a body asks and how much
-//! text goes in ([`asked`]), the usage in a body or in the events of a stream ([`Body`]), how long a refusal
-//! asks to wait and whether a wait helps ([`refusal`]).
+//! A host parses the URL, sends, and moves bytes. This crate reads them:
+//!
+//! * [`asked`]: which model a request asks, and how much text goes in;
+//! * [`Body`]: the usage in a body, or in the events of a stream;
+//! * [`refusal`]: how long a refusal asks to wait, and whether a wait helps.
 //!
 //! All of it comes from strangers. Each reader takes time in proportion to its input and keeps at most
 //! [`MOST`] bytes. Numbers that make no sense are left out: a number below 0, above [`LARGEST`], or none.

@@ -89,7 +89,7 @@ fn kind_at(rest: &[u8]) -> Option<Kind> {
     }
 }
 
-/// The rest of a text after some signs and blanks, in this order; nothing where another does.
+/// The rest of a text after some signs and blanks, in this order; empty where another does.
 fn past<'a>(text: &'a [u8], signs: &[u8]) -> &'a [u8] {
     let mut rest = text;
     for &sign in signs {

@@ -88,7 +88,7 @@ pub struct Asking<'a> {
     pub form_model: Option<&'a str>,
     /// The vendor whose rules hold, if the user names one.
     pub vendor: Option<Vendor>,
-    /// The user counts tokens: texts are kept, and counted by nobody else.
+    /// The user counts tokens: texts are kept for that, and not counted here.
     pub keeps_texts: bool,
 }
 

@@ -242,7 +242,7 @@ pub fn types() -> String {
     let bytes = autothrottle::MOST_ROBOTS_BYTES;
     write!(
         code,
-        "\n/** So much of a robots.txt counts (RFC 9309 §2.5). */\nexport const MOST_ROBOTS_BYTES = {bytes}\n"
+        "\n/** The bytes of a robots.txt that count (RFC 9309 §2.5). */\nexport const MOST_ROBOTS_BYTES = {bytes}\n"
     )
     .unwrap();
     code.push_str(
