@@ -95,8 +95,7 @@ const MANY: f64 = 6.0 * FEW;
 const DOUBLING: f64 = 1e6;
 /// The limit is no further than this below the first rate that is refused: a bucket may have hidden it.
 const DEEPEST: f64 = 6.0;
-/// The most that the margin can be: a third. A value that grows or is longer by more than a step does so
-/// threefold.
+/// The most that the margin can be: a third. Growth by more than a step is threefold.
 const WIDE: f64 = 1.0 / 3.0;
 /// Rates that differ by no more than this count as the same.
 const NEARLY: f64 = 1.03;
