@@ -71,8 +71,7 @@ pub struct State {
     draw: Draw,
     /// Since when a request has been waiting, if one is.
     waiting: Instant,
-    /// The amounts that were missing from the bucket when these left, oldest first: each was followed by no
-    /// fuller one.
+    /// The amounts missing from the bucket when these left, oldest first: each was followed by no fuller one.
     missing: [(Instant, Span); REMEMBERED],
     remembered: u8,
 }
