@@ -17,6 +17,9 @@ import type { Permit, PermitOutcome } from './permit.js'
 /** How to read headers, by scope name. */
 export type HeaderMaps = Readonly<Record<string, HeaderMap>>
 
+/** Whether a request may be sent again, and can be. */
+type Again = Pick<Outcome, 'retry' | 'replayable'>
+
 export class Converter {
   readonly #wallNow: () => number
   readonly #handles: Handles
@@ -32,7 +35,7 @@ export class Converter {
    * @throws {TypeError} for status and headers that are none.
    * @throws {ManagerError} for scopes that are not the request's.
    */
-  outcome(permit: Permit, outcome: PermitOutcome, retry: boolean, now: number): Outcome {
+  outcome(permit: Permit, outcome: PermitOutcome, now: number, again: Again): Outcome {
     if (!isObject(outcome)) throw wrong('settle', 'an outcome, such as { status: 429 }', outcome)
     const { hints, backoff, adjustDelay } = outcome
     const cost = checkedCost(outcome.cost, permit)
@@ -49,7 +52,7 @@ export class Converter {
       backoff,
       scopes: this.#own(permit.scopes, backoffs, cost),
       namedOnly: backoffs !== undefined,
-      retry,
+      ...again,
       latencyMs: outcome.latency ?? (status === undefined ? undefined : now - permit.sentAt),
       cost: typeof cost === 'number' ? cost : undefined,
       adjustDelay,

@@ -10,7 +10,7 @@ import { joined } from '../base/joined.js'
 import type { Clock, RetryOptions } from '../options/options.js'
 import type { Backoffs } from '../scopes/hooks.js'
 import type { Target } from '../scopes/names.js'
-import type { Ticket } from '../wasm/engine.js'
+import type { Settled, Ticket } from '../wasm/engine.js'
 import type { Pause } from './pause.js'
 
 /**
@@ -72,11 +72,8 @@ export interface Wait {
   readonly isTaken?: boolean
 }
 
-/**
- * The end of a request: `over`; over since the server asks for `too-long` a wait; over although it should be
- * sent again, since it is `unrepeatable`; or what its next attempt waits for.
- */
-export type Verdict = 'over' | 'too-long' | 'unrepeatable' | Promise<Permit>
+/** The end of a request, or what its next attempt waits for. */
+export type Verdict = Exclude<Settled, 'again'> | Promise<Permit>
 
 /** The owner's methods that a permit calls. */
 interface PermitOwner {

@@ -214,15 +214,14 @@ export class Runner {
       throw new RetryAfterTooLongError(askedMs, maxRetryAfter, ended.result as Response)
     }
     if (typeof verdict === 'object') return verdict
-    if (verdict !== 'unrepeatable') return undefined
-    // It begins anew, and not before the server asked for.
+    if (verdict !== 'not-replayable') return undefined
+    // It begins anew.
     const { scopes, cost, target } = permit
     const named =
       typeof cost === 'number'
         ? [...scopes]
         : Object.fromEntries(scopes.map((name, index) => [name, cost[index]!]))
-    const delay = Number.isNaN(askedMs) ? 0 : askedMs + 1000
-    const again = this.#scheduler.request(named, target, { ...waitOf(run), delay })
+    const again = this.#scheduler.request(named, target, { ...waitOf(run), delay: askedMs })
     if (!(again instanceof Promise)) this.#scheduler.driver.given(again)
     return Promise.resolve(again)
   }

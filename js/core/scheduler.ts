@@ -237,12 +237,12 @@ export class Scheduler {
   }
 
   /**
-   * The request ended, and may be sent again: if the engine says so it waits anew, and keeps its age. One
-   * that cannot be repeated is over also then. Settled when this returns, whatever it throws.
+   * The request ended, and may be sent again: if the engine says so it waits anew, and keeps its age. Settled
+   * when this returns, whatever it throws.
    */
-  retry(permit: Permit, outcome: PermitOutcome, wait: Wait, isRepeatable: boolean): Verdict {
+  retry(permit: Permit, outcome: PermitOutcome, wait: Wait, replayable: boolean): Verdict {
     permit.take()
-    return this.#end(permit, outcome, wait, isRepeatable)
+    return this.#end(permit, outcome, wait, replayable)
   }
 
   /** Corrects the cost of a request. It may have been settled. */
@@ -460,11 +460,11 @@ export class Scheduler {
    * Where every request ends. Converts first, so that what makes no sense is known before anything has
    * changed; then the engine hears it, then managers and listeners, and last those who wait are asked.
    */
-  #end(permit: Permit, outcome: PermitOutcome, wait?: Wait, isRepeatable = true): Verdict {
+  #end(permit: Permit, outcome: PermitOutcome, wait?: Wait, replayable = true): Verdict {
     if (outcome === NOTHING && wait === undefined && this.#isQuiet) return this.#endQuietly(permit)
     const { ticket } = permit
     const now = this.clock.now()
-    const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
+    const retry = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
     this.#notices.watch()
     // This request left before its budget could be known.
     if (this.#hasBudgets) this.#route(permit)
@@ -472,8 +472,10 @@ export class Scheduler {
     let settled: Settled
     let failure: { error: unknown } | undefined
     try {
-      if (outcome !== NOTHING)
-        converted = this.#charges.costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
+      if (outcome !== NOTHING) {
+        converted = this.#converter.outcome(permit, outcome, now, { retry, replayable })
+        converted = this.#charges.costs(permit, converted)
+      }
       const naming = converted.headers === undefined ? undefined : () => this.#route(permit, true)
       settled =
         converted === NO_OUTCOME
@@ -499,8 +501,7 @@ export class Scheduler {
     let again: Waiting | undefined
     if (settled === 'again') {
       const { id, scopes, cost, target } = permit
-      if (!isRepeatable) this.#engine.cancel(now, ticket)
-      else again = this.#waiting(ticket, id, scopes, cost, target, wait!, undefined, undefined, permit)
+      again = this.#waiting(ticket, id, scopes, cost, target, wait!, undefined, undefined, permit)
     }
     if (permit.outer !== undefined) this.#missingStatus.ended(permit, converted)
     this.#report(this.#topics.settle, permit, now, converted)
@@ -514,8 +515,7 @@ export class Scheduler {
     else if (again) this.#begin(again, now)
     else this.driver.changed(converted === NO_OUTCOME ? now : undefined)
     if (failure) throw failure.error
-    if (settled === 'again') return again?.permit ?? 'unrepeatable'
-    return settled === 'unknown' ? 'over' : settled
+    return settled === 'again' ? again!.permit : settled
   }
 
   /** Whether requests have no observers, and scopes neither managers nor budgets. */

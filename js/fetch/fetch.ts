@@ -272,7 +272,7 @@ export class Fetcher {
     if (isOurs || error instanceof NestedError || isRefused(error, hop.input, hop.init)) throw error
     attempt.outcome = { error }
     await this.#askBackoff('getErrorBackoff', error, urlTextOf(hop.input) ?? '', attempt, hop, call)
-    const again = retry?.isLeft && this.#again(attempt, retry, call)
+    const again = retry?.left && this.#again(attempt, retry, call)
     if (!again) throw error
     return again
   }
@@ -296,7 +296,7 @@ export class Fetcher {
     const next = () => {
       const { backoff, scopes } = attempt.outcome
       const isBad = response.status >= 400 || backoff === true || scopes !== undefined
-      return retry?.isLeft && isBad ? this.#again(attempt, retry, call) : undefined
+      return retry?.left && isBad ? this.#again(attempt, retry, call) : undefined
     }
     if (!this.#isAsked) return next()
     return this.#askAbout(response, attempt, hop, call).then(next)
@@ -305,14 +305,14 @@ export class Fetcher {
   /** Settles, and asks the engine whether to send it again. */
   #again(attempt: Attempt, retry: Retry, call: Call): Again | undefined {
     const { permit, response, outcome } = attempt
-    const verdict = this.#scheduler.retry(permit, outcome, this.#waitOf(call), retry.isRepeatable)
-    if (verdict === 'over') return undefined
-    if (verdict === 'unrepeatable') throw new BodyNotReplayableError()
+    const verdict = this.#scheduler.retry(permit, outcome, this.#waitOf(call), retry.isReplayable)
+    if (verdict === 'not-replayable') throw new BodyNotReplayableError()
     if (verdict === 'too-long') {
       const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#settings.retry ?? {}
       throw new RetryAfterTooLongError(this.#scheduler.askedMs, maxRetryAfter, response!)
     }
-    retry.take()
+    if (typeof verdict === 'string') return undefined
+    retry.left--
     return { permit: verdict }
   }
 

@@ -60,34 +60,25 @@ export function isRefused(error: unknown, input: RequestInfo | URL, init: Reques
 export class Retry {
   readonly #input: RequestInfo | URL
   readonly #init: RequestInit
-  #left: number
+  /** Attempts that are left. Whether one is worth while is the engine's to say. */
+  left: number
 
   /** `isAny`: whatever its method, since the options of this very request say so. */
   constructor(options: RetryOptions, input: RequestInfo | URL, init: RequestInit, isAny = false) {
     this.#input = input
     this.#init = init
     const methods = (options.methods ?? RETRY_METHODS).map((each) => each.toUpperCase())
-    this.#left = isAny || methods.includes(methodOf(input, init)) ? options.limit : 0
+    this.left = isAny || methods.includes(methodOf(input, init)) ? options.limit : 0
   }
 
   /** The argument to send: a body that may be needed again is copied. */
   get input(): RequestInfo | URL {
-    return this.#left > 0 && isRequest(this.#input) && this.#input.body ? this.#input.clone() : this.#input
-  }
-
-  /** Whether there are attempts left. Whether one is worth while is the engine's to say. */
-  get isLeft(): boolean {
-    return this.#left > 0
+    return this.left > 0 && isRequest(this.#input) && this.#input.body ? this.#input.clone() : this.#input
   }
 
   /** Whether the body can be sent twice. */
-  get isRepeatable(): boolean {
+  get isReplayable(): boolean {
     return !isStream(this.#init.body)
-  }
-
-  /** The request is sent once more. */
-  take(): void {
-    this.#left--
   }
 }
 

@@ -21,6 +21,7 @@ const GOOD = 4
 const BAD = 8
 const HINTED = 16
 const NAMED_ONLY = 128
+const NOT_REPLAYABLE = 8192
 
 /** An outcome as the boundary takes it. `encoded` is for `Outcome::told`, if those beside it are not all. */
 interface Numbers {
@@ -36,7 +37,8 @@ interface Numbers {
 /** @throws {TypeError} for what is no number, no headers or no hints. */
 export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numbers {
   const { status, error, headers, headerMap, hints, scopes, wallNowMs = UNKNOWN, retryDelay } = outcome
-  const { latencyMs = UNKNOWN, cost = UNKNOWN, adjustDelay = true, retry = false, backoff } = outcome
+  const { latencyMs = UNKNOWN, cost = UNKNOWN, adjustDelay = true, backoff } = outcome
+  const { retry = false, replayable = true } = outcome
   const answer = status ?? (error === undefined ? UNKNOWN : failureOfRequest(error))
   if (
     typeof nowMs !== 'number' ||
@@ -49,7 +51,8 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
   }
   const lines = headers === undefined ? '' : hintLines(headers, headerMap)
   const verdict = backoff === undefined ? 0 : backoff ? BAD : GOOD
-  let flags = (adjustDelay ? 0 : KEEP_DELAY) | (retry ? MAY_RETRY : 0) | verdict
+  const again = (retry ? MAY_RETRY : 0) | (replayable ? 0 : NOT_REPLAYABLE)
+  let flags = (adjustDelay ? 0 : KEEP_DELAY) | again | verdict
   let wall = UNKNOWN
   let encoded: Float64Array | undefined
   if (hints !== undefined || scopes !== undefined || retryDelay !== undefined || lines !== '') {

@@ -79,6 +79,8 @@ export interface Outcome {
    * `retry.statusCodes`, `maxRetryAfter` and the server's wait decide whether it is, and when. Default false.
    */
   retry?: boolean
+  /** False for what can't be sent twice: where it would be sent again, it is `not-replayable`. Default true. */
+  replayable?: boolean
   /**
    * The request is sent again whatever it was: its ticket waits anew, keeps its age, and waits that
    * many milliseconds.

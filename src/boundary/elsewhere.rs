@@ -6,7 +6,7 @@
 
 use super::{
     Boundary,
-    outcome::{Heard, Outcome, Settled, flags},
+    outcome::{Heard, Outcome, Settled, asked_ms, flags},
     scope_ids,
 };
 use crate::{Request, Span, SubmitError, Ticket, headers::kept_lines, policy::retry::Verdict};
@@ -95,13 +95,9 @@ impl Boundary {
     /// A record of a scope begins with its handle here.
     pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
         let heard = outcome.heard().unwrap_or_default();
-        let verdict = outcome.verdict_by(&self.engine.config().retry, Some(&heard));
+        let verdict = outcome.replayed(outcome.verdict_by(&self.engine.config().retry, Some(&heard)));
         let Heard { hint, asked, .. } = heard;
-        let (settled, delay) = match verdict {
-            Verdict::Over => (Settled::Over, f64::NAN),
-            Verdict::Again(delay) => (Settled::Again, delay.millis()),
-            Verdict::TooLong => (Settled::TooLong, f64::NAN),
-        };
+        let delay = if let Verdict::Again(delay) = verdict { delay.millis() } else { f64::NAN };
         let ms = |span: Option<Span>| span.map_or(f64::NAN, Span::millis);
         let kept = outcome.flags & (flags::KEEP_DELAY | flags::GOOD | flags::BAD | flags::NAMED_ONLY);
         let said = [
@@ -121,7 +117,7 @@ impl Boundary {
             numbers.extend(more);
             numbers.extend(outcome.scopes);
         }
-        (settled, ms(asked.map(|(asked, _)| asked)), numbers)
+        (verdict.into(), asked_ms(verdict, asked), numbers)
     }
 
     /// The header fields of an answer that names budgets, for the engine that knows to which of them its

@@ -68,6 +68,8 @@ pub mod flags {
     pub const IS_CACHED: u32 = 1 << 11;
     /// It is a 403 that refuses the pace.
     pub const IS_LIMIT: u32 = 1 << 12;
+    /// It cannot be sent twice: where it would be sent again, it is [over](super::Settled::NotReplayable).
+    pub const NOT_REPLAYABLE: u32 = 1 << 13;
 }
 
 /// How a request ended: everything at once.
@@ -293,6 +295,14 @@ impl<'a> Outcome<'a> {
         }
     }
 
+    /// The same verdict, unless it says to send again what cannot be sent twice.
+    pub(super) fn replayed(&self, verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::Again(delay) if self.has(flags::NOT_REPLAYABLE) => Verdict::NotReplayable(delay),
+            verdict => verdict,
+        }
+    }
+
     /// The record of one scope, if it has one.
     fn record(&self, scope: f64) -> Option<&[f64; STRIDE]> {
         self.scopes.as_chunks().0.iter().find(|record| record[0] == scope)
@@ -323,6 +333,27 @@ words! {
         Again = "again",
         /// It is over, for the server asks for a longer wait than `retry.maxRetryAfter`.
         TooLong = "too-long",
+        /// It is over although it should be sent again, for it cannot be sent twice.
+        NotReplayable = "not-replayable",
+    }
+}
+
+impl From<Verdict> for Settled {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Over => Self::Over,
+            Verdict::Again(_) => Self::Again,
+            Verdict::TooLong => Self::TooLong,
+            Verdict::NotReplayable(_) => Self::NotReplayable,
+        }
+    }
+}
+
+/// What [`Boundary::asked_ms`] gives.
+pub(super) fn asked_ms(verdict: Verdict, asked: Option<(Span, bool)>) -> f64 {
+    match verdict {
+        Verdict::NotReplayable(delay) => delay.millis(),
+        _ => asked.map_or(f64::NAN, |(asked, _)| asked.millis()),
     }
 }
 
@@ -338,8 +369,11 @@ impl Boundary {
         cost: f64,
         flags: u32,
     ) -> Settled {
-        const HARMLESS: u32 =
-            flags::KEEP_DELAY | flags::MAY_RETRY | flags::RESET_IS_MILLIS | flags::RETRY_AFTER_IS_MILLIS;
+        const HARMLESS: u32 = flags::KEEP_DELAY
+            | flags::MAY_RETRY
+            | flags::NOT_REPLAYABLE
+            | flags::RESET_IS_MILLIS
+            | flags::RETRY_AFTER_IS_MILLIS;
         let is_good = (200.0..400.0).contains(&answer); // `retry.statusCodes` begins at 400.
         if (is_good || answer.is_nan())
             && cost.is_nan()
@@ -371,6 +405,7 @@ impl Boundary {
         if verdict == AFTER_FAILURE && self.engine.is_down(ticket) {
             verdict = Verdict::Over;
         }
+        let verdict = outcome.replayed(verdict);
         let now = self.now(now);
         let read = heard.as_ref().and_then(|heard| heard.read.as_ref());
         let is_good = (200.0..400.0).contains(&outcome.answer);
@@ -389,23 +424,20 @@ impl Boundary {
         let news = if outcome.scopes.is_empty() { News::Same(&same) } else { News::Each(&of) };
         let is_known = match verdict {
             Verdict::Again(delay) => self.engine.retry_with(now, ticket, news, delay.millis()),
-            Verdict::Over | Verdict::TooLong => self.engine.settle_with(now, ticket, news),
+            _ => self.engine.settle_with(now, ticket, news),
         };
         if !is_known {
             return Settled::Unknown;
         }
-        self.asked_ms = asked.map_or(f64::NAN, |(asked, _)| asked.millis());
+        self.asked_ms = asked_ms(verdict, asked);
         if let Some((told, parts)) = told.as_ref().zip(parts.as_ref()) {
             self.engine.tell_budgets(now, told, parts, outcome.is_refusal());
         }
-        match verdict {
-            Verdict::Over => Settled::Over,
-            Verdict::Again(_) => Settled::Again,
-            Verdict::TooLong => Settled::TooLong,
-        }
+        verdict.into()
     }
 
     /// After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not.
+    /// Of what is [not replayable](Settled::NotReplayable): how long one in its place has to wait.
     pub fn asked_ms(&self) -> f64 {
         self.asked_ms
     }

@@ -11,8 +11,8 @@
 //! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long
 //!    (`cap`).
 //!
-//! How often a request was sent, its method, and whether its body can be sent twice is not known here. A
-//! driver knows, and asks only for requests that may be repeated.
+//! How often a request was sent, its method, and whether it can be sent twice is not known here: a driver
+//! says it with the outcome.
 
 use crate::time::{LONGEST_MS, Span};
 
@@ -76,6 +76,8 @@ pub enum Verdict {
     Again(Span),
     /// Send it never: the server asks for a longer wait than is wanted.
     TooLong,
+    /// It cannot be sent twice. One in its place is not sent before so long from now.
+    NotReplayable(Span),
 }
 
 // The table of settings says what holds outside these tests.

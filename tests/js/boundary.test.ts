@@ -85,6 +85,22 @@ test('what became of a request is said, and what the server asked to wait', () =
   assert.equal(other.settle(at, next, { status: 200, retry: true }), 'over')
 })
 
+test('what cannot be sent twice is over, and no request was cancelled', () => {
+  const once = { retry: true, replayable: false }
+  for (const [asked, waits] of [
+    [{}, 0],
+    [{ 'retry-after': '2' }, 3000],
+    [{ 'retry-after-ms': '70' }, 70],
+  ] as const) {
+    const { engine, ticket } = sent({ ...PLAIN, retry: { limit: 1 } } as EngineOptions)
+    assert.equal(engine.settle(5, ticket, { status: 503, headers: asked, ...once }), 'not-replayable')
+    assert.equal(engine.askedMs, waits, 'how long one in its place waits')
+    assert.deepEqual([engine.waiting, engine.inFlight, engine.stats().cancelled], [0, 0, 0])
+  }
+  const { engine, ticket } = sent(PLAIN)
+  assert.equal(engine.settle(5, ticket, { status: 404, ...once }), 'over')
+})
+
 test('notices: what answers changed, as objects', () => {
   const backoff = { maxHold: 300_000 }
   const { engine, ticket } = sent({ ...PLAIN, defaults: { ...PLAIN.defaults, delay: 10, backoff } })

@@ -325,6 +325,7 @@ fn outcome_of(settled: boundary::Settled) -> wit::Outcome {
         boundary::Settled::Over => wit::Outcome::Over,
         boundary::Settled::Again => wit::Outcome::Again,
         boundary::Settled::TooLong => wit::Outcome::TooLong,
+        boundary::Settled::NotReplayable => wit::Outcome::NotReplayable,
     }
 }
 

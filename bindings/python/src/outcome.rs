@@ -56,7 +56,8 @@ impl Reported {
                 }
                 "named_only" if value.is_truthy()? => bits |= flags::NAMED_ONLY,
                 "retry" if value.is_truthy()? => bits |= flags::MAY_RETRY,
-                "named_only" | "retry" => {}
+                "replayable" if !value.is_truthy()? => bits |= flags::NOT_REPLAYABLE,
+                "named_only" | "retry" | "replayable" => {}
                 "retry_delay" => read.told[told::DELAY] = whole(key, &value)?.span(),
                 _ => return Err(PyTypeError::new_err(format!("settle: no argument has the name {key}"))),
             }

@@ -111,7 +111,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 if left == 0:
                     raise
                 verdict = _end(core, permit, outcome, wait.again(core._clock.now() - start), call)
-                if verdict == "again":
+                if verdict == "not-replayable":
                     raise BodyNotReplayableError() from error
                 if not isinstance(verdict, Waiting):
                     raise
@@ -123,13 +123,13 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 if left == 0 or (status < 400 and not is_called_bad):
                     return _answered(core, call, response, permit, outcome)
                 verdict = _end(core, permit, outcome, wait.again(core._clock.now() - start), call)
-                if verdict == "over":
-                    return Exchanged(response, None)
-                if verdict == "again":
+                if verdict == "not-replayable":
                     raise BodyNotReplayableError()
                 if verdict == "too-long":
                     asked = (scheduler.asked or 0) / NANOS
                     raise RetryAfterTooLongError(asked, settings.max_retry_after, response)
+                if not isinstance(verdict, Waiting):
+                    return Exchanged(response, None)
         except BaseException as error:
             permit.tell(outcome)
             if response is not None and getattr(error, "response", None) is not response:

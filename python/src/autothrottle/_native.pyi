@@ -156,6 +156,7 @@ class Engine:
         scopes: Sequence[ScopeOutcome] = (),
         named_only: bool = False,
         retry: bool = False,
+        replayable: bool = True,
         retry_delay: int | None = None,
     ) -> Settled:
         """Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. Without
@@ -178,6 +179,8 @@ class Engine:
             a rest of its quota; the others ignore a refusal.
         :param retry: the request may be sent again: its method and body allow it, and there are attempts
             left. Whether it is, and not before when, is decided by the settings and the server.
+        :param replayable: ``False`` for what can't be sent twice: where it would be sent again, it is
+            ``not-replayable``.
         :param retry_delay: it is sent again whatever it was, not before that many nanoseconds from now.
         """
 

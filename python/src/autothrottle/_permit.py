@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator,
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from ._clock import NANOS, Alarm, Clock
 from ._hooks import Backoffs, SomeHints
 from ._native import Engine
 from ._outcome import NOTHING, Outcome, answer_in, checked_costs, fields_of, outcome_of_error
+from ._records import SettledKind
 from .errors import ClosedError
 
 if TYPE_CHECKING:
@@ -70,9 +71,8 @@ class Waiting:
         raise cast("BaseException", self.error)
 
 
-Verdict: TypeAlias = Waiting | Literal["over", "again", "too-long"]
-"""The end of a request: over; over since the server asks for too long a wait; over although it should be sent
-again, since it cannot be repeated; or what its next attempt waits for."""
+Verdict: TypeAlias = Waiting | SettledKind
+"""The end of a request, or what its next attempt waits for."""
 
 
 class PermitOwner(Protocol):
@@ -89,7 +89,7 @@ class PermitOwner(Protocol):
     def cancel(self, alarm: Alarm) -> None: ...
     def adjust(self, permit: Permit, cost: float | Mapping[str, float]) -> None: ...
     def end(
-        self, permit: Permit, outcome: Outcome, wait: Wait | None = None, is_repeatable: bool = True
+        self, permit: Permit, outcome: Outcome, wait: Wait | None = None, replayable: bool = True
     ) -> Verdict: ...
     def handle(self, name: str) -> int: ...
     def lose(self, ticket: int, scopes: tuple[str, ...]) -> None: ...

@@ -56,6 +56,7 @@ SettledKind: TypeAlias = Literal[
     "over",
     "again",
     "too-long",
+    "not-replayable",
 ]
 """The end of a request that was settled.
 
@@ -63,6 +64,7 @@ SettledKind: TypeAlias = Literal[
 * ``over``: It is over.
 * ``again``: It is to be sent again: the same ticket waits anew and keeps its age.
 * ``too-long``: It is over, for the server asks for a longer wait than ``retry.maxRetryAfter``.
+* ``not-replayable``: It is over although it should be sent again, for it cannot be sent twice.
 """
 
 Robots: TypeAlias = Literal[

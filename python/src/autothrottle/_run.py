@@ -16,7 +16,7 @@ from ._clock import NANOS
 from ._exchange import Core
 from ._hooks import ask
 from ._outcome import Outcome, outcome_of_error, outcome_of_result
-from ._permit import Permit, Wait, Waiting, around
+from ._permit import Permit, Verdict, Wait, Waiting, around
 from ._requests import Settings
 from ._scopes import Scopes
 from .errors import ConfigError, Problem, RetryAfterTooLongError
@@ -68,7 +68,7 @@ async def run(
                 verdict = permit.verdict
                 if not isinstance(error, Exception) and isinstance(verdict, Waiting):
                     core._scheduler.give_up(verdict, error)
-                if not isinstance(error, Exception) or verdict in (None, "over", "too-long"):
+                if not isinstance(error, Exception) or _is_over(verdict):
                     raise
             else:
                 outcome = outcome_of_result(result)
@@ -81,16 +81,19 @@ async def run(
                 if verdict == "too-long" and left > 0:
                     asked = permit.asked or core._scheduler.asked or 0
                     raise RetryAfterTooLongError(asked / NANOS, core._settings.max_retry_after, result)
-                if verdict in (None, "over", "too-long"):
+                if _is_over(verdict):
                     return result
             left -= 1
             if isinstance(verdict, Waiting):
                 permit = await core._wait(verdict)
             else:
-                # Outcome while the function ran: begins anew, not before the server asked for.
-                delay = 0 if permit.asked is None else permit.asked + NANOS
-                anew = wait.again(core._clock.now() - start)._replace(delay=delay)
+                # It was settled while the function ran: it begins anew.
+                anew = wait.again(core._clock.now() - start)._replace(delay=permit.asked or 0)
                 permit = await core._enter(target, scopes, anew)
+
+
+def _is_over(verdict: Verdict | None) -> bool:
+    return verdict != "not-replayable" and not isinstance(verdict, Waiting)
 
 
 async def _asked_about(core: Runner, permit: Permit, result: object, outcome: Outcome) -> Outcome:

@@ -30,7 +30,6 @@ from ._native import Engine
 from ._outcome import NOTHING, Outcome, engine_words, is_status
 from ._permit import Charge, Permit, Verdict, Wait, Waiting, permits_around
 from ._scopes import Scopes, named_scopes, unmet
-from ._state import Settled
 from ._watch import (
     BEFORE_OTHERS,
     Budgets,
@@ -215,7 +214,7 @@ class Scheduler(Draining):
 
     @locked
     def end(
-        self, permit: Permit, outcome: Outcome, wait: Wait | None = None, is_repeatable: bool = True
+        self, permit: Permit, outcome: Outcome, wait: Wait | None = None, replayable: bool = True
     ) -> Verdict:
         """Where every request ends. Its permit was taken. With ``wait`` it may be sent again."""
         now = self.clock.now()
@@ -238,16 +237,16 @@ class Scheduler(Draining):
                     permit.charge.adjust(self, now, {**costs, **more})
                 status, latency = what.get("status"), what.get("latency")
                 is_wanted = wait is not None and self.closed is None
-                settled = self.engine.settle(now, ticket, retry=is_wanted, **what)
+                settled = self.engine.settle(now, ticket, retry=is_wanted, replayable=replayable, **what)
         except Exception as error:
             failure = error
             # The status counts, even if other fields of the outcome are invalid.
             is_slip = isinstance(error, (TypeError, ValueError)) and is_status(outcome.status)
             settled = self.engine.settle(now, ticket, status=outcome.status if is_slip else None)
-        verdict: Verdict = "over"
+        verdict: Verdict = settled.outcome
         waiting: Waiting | None = None
-        if settled.outcome != "over":
-            verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
+        if verdict == "again" and wait is not None:
+            verdict = waiting = self._add(ticket, names, permit.target, wait, permit.charge)
         self.asked = settled.asked
         for heard in self.events.ends:
             heard(names[0], status, outcome.error)
@@ -574,16 +573,3 @@ class Scheduler(Draining):
         if self.events.send:
             self.events.tell(RequestEvent("send", charge.id, target, names, now / NANOS))
         return permit
-
-    def _verdict(
-        self, settled: Settled, permit: Permit, wait: Wait | None, is_repeatable: bool, now: int
-    ) -> tuple[Verdict, Waiting | None]:
-        if settled.outcome == "too-long":
-            return "too-long", None
-        if settled.outcome != "again":
-            return "over", None
-        if not is_repeatable or wait is None:
-            self.engine.cancel(now, permit._ticket)
-            return "again", None
-        waiting = self._add(permit._ticket, permit.scopes, permit.target, wait, permit.charge)
-        return waiting, waiting

@@ -52,10 +52,9 @@ class Settled(NamedTuple):
     """The end of a request that was settled."""
 
     outcome: SettledKind
-    """``over``; to be sent ``again``, its ticket waits anew; over as the server asks for a wait that is
-    ``too-long`` (``retry.maxRetryAfter``); or the ticket was ``unknown``, and no state has changed."""
     asked: int | None
-    """How long the server asked to wait, as it said it."""
+    """How long the server asked to wait, as it said it; of what is ``not-replayable``, how long one in its
+    place has to wait."""
 
 
 class Peek(NamedTuple):
