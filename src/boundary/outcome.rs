@@ -349,7 +349,7 @@ impl From<Verdict> for Settled {
     }
 }
 
-/// What [`Boundary::asked_ms`] gives.
+/// The number of [`Boundary::asked_ms`].
 pub(super) fn asked_ms(verdict: Verdict, asked: Option<(Span, bool)>) -> f64 {
     match verdict {
         Verdict::NotReplayable(delay) => delay.millis(),
