@@ -50,7 +50,7 @@ impl Retry {
         };
         match self.throttle.with(|host, _| host.verdict(outcome)) {
             Verdict::Again(span) => Some(Duration::from_micros(span.micros())),
-            Verdict::Over | Verdict::TooLong => None,
+            _ => None,
         }
     }
 }
