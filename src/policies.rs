@@ -92,9 +92,9 @@ macro_rules! policies {
             }
 
             /// The last one that left did so only now.
-            pub fn on_left(&mut self, left: Instant) {
+            pub fn on_sent_at(&mut self, at: Instant) {
                 $(if let Some(state) = &mut self.$name {
-                    **state = Policy::on_left(**state, left);
+                    **state = Policy::on_sent_at(**state, at);
                 })*
             }
 

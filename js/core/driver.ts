@@ -106,7 +106,7 @@ export class Driver implements Requests {
     if (now - permit.sentAt < LATE_MS) return
     permit.begins(now)
     try {
-      this.engine.left(now, permit.ticket)
+      this.engine.sentAt(now, permit.ticket)
     } catch (error) {
       if (!this.#onError(error)) throw error
     }

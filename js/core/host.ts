@@ -44,7 +44,7 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   ): boolean
   readonly warnThreshold: number
   /** The request left only now: gaps count from here. */
-  left(nowMs: number, ticket: Ticket): void
+  sentAt(nowMs: number, ticket: Ticket): void
   /** Whether the route of a request is to be named; `hasFields`: it is settled next, with header fields. */
   wantsRoute(ticket: Ticket, hasFields: boolean): boolean
   /** Names the route of a request, where it is wanted. */

@@ -43,9 +43,9 @@ const [HOLD, PAUSE, RESUME, RESET, ADJUST] = [0, 1, 2, 3, 4]
 const ALL = -1
 
 /** The methods of a machine after a call that was broken off: no request waits or is in flight. */
-const LEFT = {
+const AFTER_BREAKDOWN = {
   ...{ poll: () => IDLE, settle: () => 0, asked_ms: Number.NaN, is_awaited: false },
-  ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, left() {}, watch() {}, close() {} },
+  ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, sent_at() {}, watch() {}, close() {} },
   ...{ wants_route: () => false, route() {} },
 }
 
@@ -150,7 +150,7 @@ export class SharedHost implements Host {
 
   /** Leaves the group without a word: the others notice it as they notice a process that was killed. */
   abandon(error: EngineBrokenError): void {
-    this.#machine = brokenOff(LEFT, error)
+    this.#machine = brokenOff(AFTER_BREAKDOWN, error)
     if (this.#isClosed) return
     this.#end()
     if (this.#isOpen) Promise.resolve(this.#transport.close()).catch(() => {})
@@ -241,8 +241,8 @@ export class SharedHost implements Host {
     return this.#machine.is_awaited
   }
 
-  left(now: number, ticket: Ticket): void {
-    this.#machine.left(now, ticket)
+  sentAt(now: number, ticket: Ticket): void {
+    this.#machine.sent_at(now, ticket)
     this.#soon()
   }
 

@@ -54,7 +54,7 @@ export const WAIT = -1
 export const IDLE = -2
 
 /** The methods of an engine after a call that was broken off. */
-const LEFT: Partial<Engine> = {
+const AFTER_BREAKDOWN: Partial<Engine> = {
   wakeAt: Number.POSITIVE_INFINITY,
   hasNotices: false,
   poll: () => IDLE,
@@ -66,7 +66,7 @@ const LEFT: Partial<Engine> = {
   inFlight: 0,
   scopes: 0,
   cancel() {},
-  left() {},
+  sentAt() {},
   watch() {},
   abandon() {},
   [Symbol.dispose]() {},
@@ -115,7 +115,7 @@ export interface Engine {
    * found, count from there. For a loop that is busy between the two. It may come later: an instant that
    * is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
    */
-  left(nowMs: number, ticket: Ticket): void
+  sentAt(nowMs: number, ticket: Ticket): void
   /** Names the route of a request, where it is wanted, by its method and URL. Poll afterwards. */
   route(nowMs: number, ticket: Ticket, method: string, url: string): void
   /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
@@ -367,7 +367,7 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
    * requests are ignored, and each call that asks throws the error.
    */
   abandon(error: EngineBrokenError): void {
-    Object.setPrototypeOf(this, brokenOff(LEFT, error))
+    Object.setPrototypeOf(this, brokenOff(AFTER_BREAKDOWN, error))
   }
 
   /** Gives the engine's memory back at once. No method may be called afterwards. */

@@ -203,7 +203,7 @@ pub enum Act {
     /// A fact.
     Order(u64, Order),
     /// It left so much later than it was to.
-    Left {
+    SentAt {
         id: u64,
         attempt: u32,
         late: Span,
@@ -393,7 +393,7 @@ wire! {
         0 Ask(ask),
         1 Done { seq, id, attempt, told, late, next },
         2 Order(seq, order),
-        3 Left { id, attempt, late },
+        3 SentAt { id, attempt, late },
         4 Cancel(id),
         5 Returned { id, attempt, waited },
         6 Watch(level),
@@ -498,7 +498,7 @@ impl Act {
             Self::Order(_, order) => order.is_sound(),
             Self::Watch(level) => *level <= 2,
             Self::Route(_, route) => route.len() <= LONGEST_NAME,
-            Self::Left { .. } | Self::Cancel(_) | Self::Returned { .. } => true,
+            Self::SentAt { .. } | Self::Cancel(_) | Self::Returned { .. } => true,
         }
     }
 }

@@ -105,7 +105,7 @@ impl Leader {
             if !self.take_and_grant(from, id, at, true) {
                 return;
             }
-            self.engine.left(at.millis(), ticket);
+            self.engine.sent_at(at.millis(), ticket);
             if let Some(held) = self.held(from, id, attempt) {
                 held.at = Some(at);
             }

@@ -286,7 +286,7 @@ impl Leader {
             Act::Ask(ask) => self.ask(now, from, ask),
             Act::Done { seq, id, attempt, told, late, next } => {
                 if self.applies(from, seq) {
-                    self.left(now, from, id, attempt, late);
+                    self.sent_at(now, from, id, attempt, late);
                     let what = self.held(from, id, attempt).map(|held| held.what.clone());
                     self.over(now, from, id, attempt, &told);
                     if let (Some(next), Some(what)) = (next, what) {
@@ -299,7 +299,7 @@ impl Leader {
                     self.apply(now, &order, Span::ZERO);
                 }
             }
-            Act::Left { id, attempt, late } => self.left(now, from, id, attempt, late),
+            Act::SentAt { id, attempt, late } => self.sent_at(now, from, id, attempt, late),
             Act::Cancel(id) => self.end(now, from, id, true),
             Act::Returned { id, attempt, waited } => {
                 let Some(held) = self.held(from, id, attempt) else { return };
@@ -330,17 +330,17 @@ impl Leader {
 
     /// It left later than it was granted: gaps and rolling windows count from there, though not from later
     /// than now.
-    pub(crate) fn left(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, late: Span) {
+    pub(crate) fn sent_at(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, late: Span) {
         let late = Span::from_micros(late.micros() / share_of(self.share) as u64);
         let most = self.clock.now(now);
         if late > Span::ZERO
             && let Some(held) = self.held(from, id, attempt)
             && let Some(at) = held.at
         {
-            let (ticket, left) = (held.ticket, (at + late).min(most.max(at)));
-            held.at = Some(left);
+            let (ticket, sent_at) = (held.ticket, (at + late).min(most.max(at)));
+            held.at = Some(sent_at);
             let what = held.what.clone();
-            self.engine.left(left.millis(), ticket as f64);
+            self.engine.sent_at(sent_at.millis(), ticket as f64);
             self.touch(&what);
         }
     }
@@ -451,7 +451,7 @@ impl Leader {
             // Its time is lost: it counts as the latest that it may have.
             if let Some(at) = held.at {
                 let latest = (at + self.lease).millis().min(engine_now.max(at.millis()));
-                self.engine.left(latest, ticket);
+                self.engine.sent_at(latest, ticket);
             }
             self.engine.settle(engine_now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
         } else {

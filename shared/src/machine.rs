@@ -257,7 +257,7 @@ impl Shared {
     }
 
     /// A request that `poll` gave leaves only now.
-    pub fn left(&mut self, now: Instant, ticket: Ticket) {
+    pub fn sent_at(&mut self, now: Instant, ticket: Ticket) {
         self.at(now);
         self.member.leaves(self.now, ticket);
         self.is_dirty |= self.member.has_news(self.now);

@@ -435,7 +435,7 @@ impl Member {
             if let Stage::Flying { due, sent, .. } = &mut pending.stage {
                 let late = sent.since(*due);
                 *due = *sent;
-                acts.push(Act::Left { id, attempt: pending.attempt, late });
+                acts.push(Act::SentAt { id, attempt: pending.attempt, late });
             }
         }
         for mut act in core::mem::take(&mut self.acts) {

@@ -134,7 +134,7 @@ impl Leader {
             let (ticket, at) = (held.ticket, held.at);
             let sent = self.clock.now(now) - flight.ago;
             if held.is_flying && at.is_some_and(|at| sent > at) {
-                self.engine.left(sent.millis(), ticket as f64);
+                self.engine.sent_at(sent.millis(), ticket as f64);
             }
         } else {
             let ago = flight.ago;

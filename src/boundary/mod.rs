@@ -223,10 +223,10 @@ impl Boundary {
         }
     }
 
-    /// The request that [`Boundary::poll`] gave left only now: see [`Engine::left`].
-    pub fn left(&mut self, now: f64, ticket: f64) {
+    /// The request that [`Boundary::poll`] gave left only now: see [`Engine::sent_at`].
+    pub fn sent_at(&mut self, now: f64, ticket: f64) {
         if let Some(ticket) = Ticket::from_number(ticket) {
-            self.engine.left(self.now(now), ticket);
+            self.engine.sent_at(self.now(now), ticket);
         }
     }
 

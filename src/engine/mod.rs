@@ -348,19 +348,19 @@ impl Engine {
     ///
     /// Without it a caller that is slow between the two (a busy event loop) sends two requests closer
     /// together than the delay: the next one is on time.
-    pub fn left(&mut self, now: Instant, ticket: Ticket) {
-        let left = now + self.epoch_offset;
+    pub fn sent_at(&mut self, now: Instant, ticket: Ticket) {
+        let sent_at = now + self.epoch_offset;
         self.advance(now);
         self.enrol_express(ticket);
-        let Some(sent) = self.sent_at(ticket) else { return };
+        let Some(granted) = self.send_time(ticket) else { return };
         let class = self.queue.entry(ticket.0.index).class;
         let lane = self.queue.class(class).lane;
         for (position, &scope) in self.queue.lane_at(lane).scopes.clone().iter().enumerate() {
             let cost = self.queue.class(class).need.costs.of(position);
-            self.registry[scope].scope.on_left(self.now, (sent, left), cost);
+            self.registry[scope].scope.on_sent_at(self.now, (granted, sent_at), cost);
             self.refresh(scope);
         }
-        self.queue.adopt(ticket.0.index, sent.max(left));
+        self.queue.adopt(ticket.0.index, granted.max(sent_at));
     }
 
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
@@ -566,7 +566,7 @@ impl Engine {
     }
 
     #[inline]
-    fn sent_at(&self, ticket: Ticket) -> Option<Instant> {
+    fn send_time(&self, ticket: Ticket) -> Option<Instant> {
         match self.queue.get(ticket)?.stage {
             Stage::InFlight { sent } => Some(sent),
             _ => None,

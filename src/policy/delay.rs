@@ -29,7 +29,7 @@ impl State {
 
     /// The last send left only now.
     #[must_use]
-    pub fn left(self, now: Instant) -> Self {
+    pub fn sent_at(self, now: Instant) -> Self {
         Self { last: self.last.map(|last| last.max(now)), ..self }
     }
 

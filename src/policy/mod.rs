@@ -126,9 +126,9 @@ pub trait Policy: Copy + Debug + PartialEq {
         self
     }
 
-    /// The request that leaves was late: it left at `left`.
+    /// The request that leaves was late: it left at `at`.
     #[must_use]
-    fn on_left(self, _left: Instant) -> Self {
+    fn on_sent_at(self, _at: Instant) -> Self {
         self
     }
 

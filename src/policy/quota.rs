@@ -205,16 +205,22 @@ impl State {
         }
     }
 
-    /// A request of this cost was permitted at `sent` and left only at `left`: a rolling window counts it
+    /// A request of this cost was granted at `granted` and left only at `sent_at`: a rolling window counts it
     /// from there. A fixed one has it where it was given. A send that was permitted longer ago than the
     /// window is forgotten there: another's is not taken in its place.
-    pub fn on_left(&mut self, config: &Config, now: Instant, (sent, left): (Instant, Instant), cost: Cost) {
+    pub fn on_sent_at(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        (granted, sent_at): (Instant, Instant),
+        cost: Cost,
+    ) {
         if let Self::Rolling { .. } = self
-            && left > sent
+            && sent_at > granted
         {
-            let is_over = sent + config.window <= now;
-            let taken = if is_over { cost } else { self.take(sent, cost) };
-            self.add(left, taken);
+            let is_over = granted + config.window <= now;
+            let taken = if is_over { cost } else { self.take(granted, cost) };
+            self.add(sent_at, taken);
         }
     }
 

@@ -541,9 +541,9 @@ impl Policy for State {
         self
     }
 
-    /// It left only at `left`: no more of that is made up for than of a late timer.
-    fn on_left(self, left: Instant) -> Self {
-        Self { due: self.due.map(|due| due.max(left - self.late.max(USUAL))), ..self }
+    /// It left only at `at`: no more of that is made up for than of a late timer.
+    fn on_sent_at(self, at: Instant) -> Self {
+        Self { due: self.due.map(|due| due.max(at - self.late.max(USUAL))), ..self }
     }
 
     fn on_end(self, config: &Config, ended: &Ended) -> Self {

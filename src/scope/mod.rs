@@ -170,17 +170,17 @@ impl Scope {
         }
     }
 
-    /// A request of this cost that was let go at `sent` left only at `left`: gaps and rolling windows count
+    /// A request of this cost that was granted at `granted` left only at `sent_at`: gaps and rolling windows count
     /// from there. A rate's schedule makes up for what is late and stays as it is; a fixed window took its
     /// cost.
-    pub fn on_left(&mut self, now: Instant, (sent, left): (Instant, Instant), cost: Cost) {
-        self.delay = self.delay.left(left);
-        self.policies.on_left(left);
+    pub fn on_sent_at(&mut self, now: Instant, (granted, sent_at): (Instant, Instant), cost: Cost) {
+        self.delay = self.delay.sent_at(sent_at);
+        self.policies.on_sent_at(sent_at);
         if let Some(law) = self.server.as_mut().and_then(|server| server.law.as_mut()) {
-            **law = law.on_left(left);
+            **law = law.on_sent_at(sent_at);
         }
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
-            state.on_left(config, now, (sent, left), cost);
+            state.on_sent_at(config, now, (granted, sent_at), cost);
         }
     }
 

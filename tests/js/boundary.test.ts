@@ -200,7 +200,7 @@ describe('every method that the module shows', () => {
     assert.equal(seen.settle_with(2, second, told, 'retry-after: 3\n', NaN), 2)
     assert.equal(seen.askedMs, 3000)
     seen.prioritize(2, second, 5)
-    seen.left(2, second)
+    seen.sentAt(2, second)
     assert.equal(seen.wants_route(second, false), false)
     seen.route(2, second, 'GET', 'https://a/b')
     seen.cancel(2, second)

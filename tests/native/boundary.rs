@@ -222,7 +222,7 @@ impl<'a> Player<'a> {
                 if action & 16 == 0 {
                     self.boundary.prioritize(now, ticket, tape.number());
                 } else {
-                    self.boundary.left(now, ticket);
+                    self.boundary.sent_at(now, ticket);
                     self.boundary.wants_route(ticket, action & 32 == 0);
                     self.boundary.route(now, ticket, "GET", "https://a.example/b/7");
                 }
@@ -408,7 +408,7 @@ impl<'a> Player<'a> {
             assert_eq!(self.boundary.settle(now, ticket, &outcome), Settled::Unknown);
             self.boundary.cancel(now, ticket);
             self.boundary.prioritize(now, ticket, 5.0);
-            self.boundary.left(now, ticket);
+            self.boundary.sent_at(now, ticket);
             self.boundary.route(now, ticket, "", "//");
         }
         assert!(self.boundary.peek(now, &[f64::NAN], &[]) < 0.0);

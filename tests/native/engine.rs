@@ -341,19 +341,19 @@ fn the_delay_counts_from_when_a_request_really_left() {
         said => panic!("{said:?}"),
     };
     assert_eq!(until(&mut engine, 0.0), 10.0);
-    engine.left(at(4.0), first);
+    engine.sent_at(at(4.0), first);
     assert_eq!(until(&mut engine, 4.0), 14.0);
     // Earlier than what is known, not in flight, or unknown: the engine stays as it is.
-    engine.left(at(3.0), first);
-    engine.left(at(4.0), waiting);
+    engine.sent_at(at(3.0), first);
+    engine.sent_at(at(4.0), waiting);
     engine.settle(at(4.0), other, &Feedback::response(200));
-    engine.left(at(5.0), other);
+    engine.sent_at(at(5.0), other);
     assert_eq!(until(&mut engine, 12.0), 14.0);
     let next = |engine: &Engine, scope: ScopeId| engine.peek(at(12.0), Request::new(&[scope])).unwrap().at;
     assert_eq!(next(&engine, b), Some(at(12.0)));
     // A rate is a schedule: it makes up for what is late.
     let due = next(&engine, api);
-    engine.left(at(8.0), even);
+    engine.sent_at(at(8.0), even);
     assert_eq!(next(&engine, api), due);
     assert_eq!(engine.poll(at(14.0)), Decision::Send(waiting));
 }
@@ -369,12 +369,12 @@ fn a_found_pace_counts_from_when_a_request_really_left() {
     let sent = engine.send_at_once(at(100.0), Request::new(&[scope])).unwrap().expect("nothing waits");
     let due = |engine: &Engine| engine.peek(at(100.0), Request::new(&[scope])).unwrap().at.unwrap();
     let on_time = due(&engine);
-    engine.left(at(101.5), sent);
+    engine.sent_at(at(101.5), sent);
     assert_eq!(due(&engine), on_time);
     engine.poll(at(500.0));
-    engine.left(at(140.0), sent);
+    engine.sent_at(at(140.0), sent);
     assert_eq!(due(&engine), on_time + Span::from_millis(38.0));
-    engine.left(at(120.0), sent);
+    engine.sent_at(at(120.0), sent);
     assert_eq!(due(&engine), on_time + Span::from_millis(38.0));
 }
 

@@ -270,14 +270,14 @@ fn a_rolling_window_counts_what_left_late_from_when_it_left() {
             .map(|_| engine.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().unwrap())
             .collect();
         for (place, &ticket) in sent.iter().enumerate() {
-            engine.left(millis(4000.0 + place as f64), ticket);
+            engine.sent_at(millis(4000.0 + place as f64), ticket);
         }
         let all = f64::from(several);
         assert_eq!(left(&engine, scope, 4010.0), 10.0 - all, "counted once");
         assert_eq!(left(&engine, scope, 13_999.0), 10.0 - all);
         assert_eq!(left(&engine, scope, 14_000.0), 10.0 - all + 1.0);
         // Earlier than what is known: no change.
-        engine.left(millis(3000.0), sent[0]);
+        engine.sent_at(millis(3000.0), sent[0]);
         assert_eq!(left(&engine, scope, 13_999.0), 10.0 - all);
         let cost = Feedback { cost: autothrottle::Cost::from_units(4.0), ..Feedback::response(200) };
         engine.settle(millis(13_000.0), sent[0], &cost);
@@ -293,10 +293,10 @@ fn what_left_late_and_is_over_takes_no_other_out_of_the_window() {
     let (mut engine, scope) = make(ROLLING, &[]);
     let first = engine.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().unwrap();
     send(&mut engine, scope, 12_000.0);
-    engine.left(millis(1000.0), first);
+    engine.sent_at(millis(1000.0), first);
     assert_eq!(left(&engine, scope, 12_000.0), 9.0);
     // A request that left within the window counts in it.
-    engine.left(millis(5000.0), first);
+    engine.sent_at(millis(5000.0), first);
     assert_eq!([12_000.0, 14_999.0, 15_000.0].map(|at| left(&engine, scope, at)), [8.0, 8.0, 9.0]);
 }
 
@@ -305,7 +305,7 @@ fn what_left_late_and_is_over_takes_no_other_out_of_the_window() {
 fn a_fixed_window_counts_what_left_late_from_its_leave() {
     let (mut engine, scope) = make(FIXED, &[]);
     let ticket = engine.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().unwrap();
-    engine.left(millis(4000.0), ticket);
+    engine.sent_at(millis(4000.0), ticket);
     assert_eq!([9999.0, 10_000.0].map(|at| left(&engine, scope, at)), [9.0, 10.0]);
 }
 

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// Verbs for the way of a request, and for changes while it goes on: in every host.
-const EVERYWHERE: &str = "adjust cancel configure crawl_delay find hold in_flight intern keep_alive left \
-    peek pause poll release reset resume route scope_stats scopes settle snapshot stats submit waiting \
+const EVERYWHERE: &str = "adjust cancel configure crawl_delay find hold in_flight intern keep_alive \
+    peek pause poll release reset resume route scope_stats scopes sent_at settle snapshot stats submit waiting \
     wake_at wants_route warn_threshold watch";
 
 /// Of an engine alone. In a group each request waits for a word of the leader, whose queue has one order.

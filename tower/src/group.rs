@@ -59,8 +59,8 @@ impl Group {
         self.machine.poll(now).map(ticket)
     }
 
-    pub fn left(&mut self, now: Instant, ticket: Ticket) {
-        self.machine.left(now, number(ticket));
+    pub fn sent_at(&mut self, now: Instant, ticket: Ticket) {
+        self.machine.sent_at(now, number(ticket));
     }
 
     pub fn route(&mut self, now: Instant, ticket: Ticket, (method, uri): &Call, has_fields: bool) {

@@ -95,11 +95,11 @@ impl Host {
     }
 
     /// A request that was let go a while ago leaves only now.
-    pub fn left(&mut self, now: Instant, ticket: Ticket) {
+    pub fn sent_at(&mut self, now: Instant, ticket: Ticket) {
         match self {
-            Self::Own(engine) => engine.left(now.millis(), ticket.to_number()),
+            Self::Own(engine) => engine.sent_at(now.millis(), ticket.to_number()),
             #[cfg(feature = "_shared")]
-            Self::Group(group) => group.left(now, ticket),
+            Self::Group(group) => group.sent_at(now, ticket),
         }
     }
 

@@ -53,7 +53,7 @@ impl Throttle {
         self.with(|host, now| {
             // A busy runtime polls late: the next request waits its delay from now.
             if now.since(granted).micros() >= 1000 {
-                host.left(now, ticket);
+                host.sent_at(now, ticket);
             }
         });
         tracing::debug!(scope = target.first(), waited_ms = since.elapsed().as_millis() as u64, "leaves");

@@ -159,8 +159,8 @@ impl GuestEngine for Engine {
         }
     }
 
-    fn left(&self, at: u64, ticket: u64) {
-        self.boundary.borrow_mut().left(now(at), ticket as f64);
+    fn sent_at(&self, at: u64, ticket: u64) {
+        self.boundary.borrow_mut().sent_at(now(at), ticket as f64);
     }
 
     fn settle(

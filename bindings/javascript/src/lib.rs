@@ -154,7 +154,7 @@ forward! { at_once:
     #[wasm_bindgen(getter)]
     askedMs = fn asked_ms() -> f64;
     crawl_delay = fn crawl_delay(now: f64, scope: f64, ms: f64) -> f64;
-    left = fn left(now: f64, ticket: f64);
+    sentAt = fn sent_at(now: f64, ticket: f64);
     wants_route = fn wants_route(ticket: f64, has_fields: bool) -> bool;
     cancel = fn cancel(now: f64, ticket: f64);
     prioritize = fn prioritize(now: f64, ticket: f64, priority: f64);

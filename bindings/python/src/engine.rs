@@ -157,8 +157,8 @@ impl Engine {
         Classes::of(py)?.decision.bind(py).call1((send, wake, reason, scope))
     }
 
-    fn left(&self, now: Whole, ticket: Whole) -> PyResult<()> {
-        self.with(|boundary| boundary.left(now.now(), ticket.number()))
+    fn sent_at(&self, now: Whole, ticket: Whole) -> PyResult<()> {
+        self.with(|boundary| boundary.sent_at(now.now(), ticket.number()))
     }
 
     #[pyo3(signature = (now, ticket, **outcome))]

@@ -128,8 +128,8 @@ impl Shared {
         self.with(|machine| machine.is_awaited())
     }
 
-    fn left(&self, now: Whole, ticket: Whole) -> PyResult<()> {
-        self.with(|machine| machine.left(instant(now), ticket.0))
+    fn sent_at(&self, now: Whole, ticket: Whole) -> PyResult<()> {
+        self.with(|machine| machine.sent_at(instant(now), ticket.0))
     }
 
     fn wants_route(&self, ticket: Whole, has_fields: bool) -> PyResult<bool> {

@@ -149,9 +149,9 @@ impl WasmShared {
         self.machine.is_awaited()
     }
 
-    pub fn left(&mut self, now: f64, ticket: f64) {
+    pub fn sent_at(&mut self, now: f64, ticket: f64) {
         let now = self.at(now);
-        self.machine.left(now, ticket as u64);
+        self.machine.sent_at(now, ticket as u64);
     }
 
     pub fn wants_route(&self, ticket: f64, has_fields: bool) -> bool {

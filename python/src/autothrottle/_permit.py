@@ -295,7 +295,7 @@ class Permit:
             return
         with scheduler.lock:
             if not self._is_settled and is_told(scheduler.engine):
-                scheduler.engine.left(now, self._ticket)
+                scheduler.engine.sent_at(now, self._ticket)
                 self.charge.sent = now
 
     def end_block(self, error: BaseException | None) -> None:
@@ -378,7 +378,7 @@ LATE = 500_000
 """How late after its permit a request may begin without a report, in nanoseconds."""
 
 
-def left(engine: Engine, clock: Callable[[], int], ticket: int, at: int) -> int:
+def report_sent(engine: Engine, clock: Callable[[], int], ticket: int, at: int) -> int:
     """When a request that was let go at ``at`` really left. The driver tells the engine if that is later.
 
     It does so also where no request waits: the first of some tasks is on its way before the second asks. With
@@ -387,7 +387,7 @@ def left(engine: Engine, clock: Callable[[], int], ticket: int, at: int) -> int:
     now = clock()
     if now - at < LATE or not is_told(engine):
         return at
-    engine.left(now, ticket)
+    engine.sent_at(now, ticket)
     return now
 
 

@@ -334,7 +334,7 @@ def test_who_leaves_late_makes_the_next_one_wait_its_gap_from_there(is_writer: b
 
         def leave() -> None:
             assert late.host.is_awaited
-            late.host.left(late.ns, ticket)
+            late.host.sent_at(late.ns, ticket)
             left.append(world.now)
 
         world.after(40, late, leave)

@@ -194,7 +194,7 @@ impl Process {
         let Send { process: of, ticket, .. } = world.sends[send];
         let now = world.clock(of);
         world.sends[send].at = world.now;
-        world.processes[of].machine.left(now, ticket);
+        world.processes[of].machine.sent_at(now, ticket);
         Self::goes_on(world, of);
     }
 

@@ -168,9 +168,9 @@ class SharedHost:
         """Whether a request waits for the time after the last grant."""
         return self._machine.is_awaited
 
-    def left(self, now: int, ticket: int) -> None:
+    def sent_at(self, now: int, ticket: int) -> None:
         """The request left only now: gaps count from here."""
-        self._machine.left(now, ticket)
+        self._machine.sent_at(now, ticket)
         self._soon()
 
     def wants_route(self, ticket: int, has_fields: bool = False) -> bool:

@@ -56,7 +56,7 @@ class Departures:
         self._looked = now
         if is_told(self._engine):
             for ticket in self._ticks:
-                self._engine.left(now, ticket)
+                self._engine.sent_at(now, ticket)
 
     def close(self) -> None:
         """Lets go of the timer."""

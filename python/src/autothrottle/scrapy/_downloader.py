@@ -193,7 +193,7 @@ class Downloader(ScrapysDownloader):
             if at is None:
                 return self._give_back(request)
             sent = at
-            permits.left(ticket, sent)
+            permits.report_sent(ticket, sent)
         self._ahead.remove(request)
         permits.departs(ticket, slot)
         report: dict[str, Any] = {}
@@ -204,7 +204,7 @@ class Downloader(ScrapysDownloader):
             for name in slot.names if self._strategies.are_there else ():
                 self._configure(slot, name, self._strategies.on_send(name))
             try:
-                begun = partial(permits.left, ticket, sent)
+                begun = partial(permits.report_sent, ticket, sent)
                 response = await Begun(self._download(slot, request), begun)  # type: ignore[arg-type]
             except Exception as error:
                 answer = getattr(error, "response", None)

@@ -17,7 +17,7 @@ from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 
 from .._clock import SystemClock
-from .._permit import left
+from .._permit import report_sent
 from ..errors import ScopeDownError, SnapshotError
 from ._departures import CONNECTED, CONNECTING, Departures
 
@@ -80,9 +80,9 @@ class PermitQueue:
         self.drain()
         return ticket, gate if ticket in self._waiting else None
 
-    def left(self, ticket: int, at: int) -> None:
+    def report_sent(self, ticket: int, at: int) -> None:
         """A request that was let go at `at` is on its way only now."""
-        left(self.engine, self.clock.now, ticket, at)
+        report_sent(self.engine, self.clock.now, ticket, at)
 
     def departs(self, ticket: int, slot: Slot) -> None:
         """A request is given to Scrapy's handler; its bytes leave once the reactor is free."""
