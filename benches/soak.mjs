@@ -41,7 +41,7 @@ const sent = new Uint32Array(hosts)
 let [tooEarly, latest, isOver] = [0, 0, false]
 const errors = []
 
-const begun = performance.now()
+const started = performance.now()
 async function visit(host) {
   const options = { scopes: `h${host}` }
   while (!isOver) {
@@ -49,7 +49,7 @@ async function visit(host) {
       const now = performance.now()
       if (sent[host] === 0) first[host] = now
       else latest = Math.max(latest, now - last[host] - GAP)
-      if (now < begun + sent[host]++ * GAP - 1) tooEarly++
+      if (now < started + sent[host]++ * GAP - 1) tooEarly++
       last[host] = now
       await new Promise((resolve) => setTimeout(resolve, 3 + (host % 20)))
     })
@@ -59,10 +59,10 @@ async function visit(host) {
 const cpu = process.cpuUsage()
 for (let host = 0; host < hosts; host++) visit(host).catch((error) => errors.push(error))
 const curve = []
-while (performance.now() - begun < 1000 * seconds) {
+while (performance.now() - started < 1000 * seconds) {
   await new Promise((resolve) => setTimeout(resolve, (1000 * seconds) / 20))
   const { used, rss } = memory()
-  const at = ((performance.now() - begun) / 1000).toFixed(0).padStart(4)
+  const at = ((performance.now() - started) / 1000).toFixed(0).padStart(4)
   const total = sent.reduce((sum, count) => sum + count, 0)
   curve.push({ at: at.trim(), used, rss, total })
   console.log(`${at} s  ${used.toFixed(1)} MB used, ${rss.toFixed(0)} MB resident, ${total} sent`)

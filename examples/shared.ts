@@ -14,7 +14,7 @@ import { local } from 'autothrottle/local'
 const [url] = process.argv.slice(2)
 if (url === undefined) {
   let [now, most, all] = [0, 0, 0]
-  const begun = performance.now()
+  const started = performance.now()
   const server = createServer((_, response) => {
     most = Math.max(most, ++now)
     all++
@@ -30,7 +30,7 @@ if (url === undefined) {
   )
   await Promise.all(children.map((child) => new Promise((resolve) => child.once('exit', resolve))))
   server.close()
-  const seconds = (performance.now() - begun) / 1000
+  const seconds = (performance.now() - started) / 1000
   console.log(`${all} requests of three processes in ${seconds.toFixed(1)} s, at most ${most} at a time`)
 } else {
   await using throttle = createThrottle({

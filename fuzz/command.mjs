@@ -303,12 +303,12 @@ const READERS = {
           journal.close()
           return JSON.stringify(heard)
         })
-      for (const begun of ['', '{"autothrottle":1,"of":"crawl"}\n']) {
-        const file = written(begun + text)
+      for (const head of ['', '{"autothrottle":1,"of":"crawl"}\n']) {
+        const file = written(head + text)
         const before = readFileSync(file)
         const once = read(file)
         if (once !== undefined) want(read(file) === once, 'read again it says something else', once)
-        else if (begun === '') want(before.equals(readFileSync(file)), 'a file of another was changed')
+        else if (head === '') want(before.equals(readFileSync(file)), 'a file of another was changed')
       }
     },
   },

@@ -269,7 +269,7 @@ class Llm {
       let response: Response
       try {
         const sending = sent(scheduler, (_, own) => send(own ?? {}), '', rest, wanted, requestTimeout)
-        scheduler.driver.late(permit)
+        scheduler.driver.reportLateStart(permit)
         response = await sending
       } catch (error) {
         // A call that you break off is no fault of the server.
@@ -323,7 +323,7 @@ class Llm {
     const given = scheduler.request(scopes, url.href, { ...wait, isTaken })
     if (!(given instanceof Promise)) return given
     const permit = await given
-    scheduler.driver.begun(permit)
+    scheduler.driver.started(permit)
     return permit
   }
 

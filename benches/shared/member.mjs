@@ -27,14 +27,14 @@ async function pages(url, who, run) {
 async function worker({ way, name, options, who, store, skew, url, rate, steps = [], loops = 4 }) {
   const wall = Date.now
   Date.now = () => wall() + skew
-  let begun = Number.POSITIVE_INFINITY
+  let started = Number.POSITIVE_INFINITY
   /** Puts the clock that the store reports ahead by the last step's amount: no code sets a clock here. */
   const withClock = (client) => {
     const ask = client.eval.bind(client)
     client.eval = async (script, ...args) => {
       const answer = await ask(script, ...args)
       if (!script.includes('return {time[1], time[2]')) return answer
-      const [, ahead] = steps.findLast(([at]) => wall() >= begun + at * 1000) ?? [0, 0]
+      const [, ahead] = steps.findLast(([at]) => wall() >= started + at * 1000) ?? [0, 0]
       return [String(Number(answer[0]) + ahead), ...answer.slice(1)]
     }
     return client
@@ -55,7 +55,7 @@ async function worker({ way, name, options, who, store, skew, url, rate, steps =
   }
   process.send({ isReady: true })
   await new Promise((resolve) => process.once('message', resolve))
-  begun = wall()
+  started = wall()
   for (let loop = 0; loop < loops; loop++) pages(url, who, run)
 }
 

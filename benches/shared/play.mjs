@@ -59,9 +59,9 @@ function schedule(what, seconds, all, store) {
  * seconds, and the least ÷ the most that one process got.
  */
 function countsOf(lines, { rate, seconds, from }) {
-  const begun = Math.min(...lines.map(([, , at]) => Number(at)))
-  const end = begun + seconds - 1
-  const within = lines.filter(([, , at]) => Number(at) >= begun + from && Number(at) <= end)
+  const started = Math.min(...lines.map(([, , at]) => Number(at)))
+  const end = started + seconds - 1
+  const within = lines.filter(([, , at]) => Number(at) >= started + from && Number(at) <= end)
   const served = within.filter(([, status]) => status === '200')
   const refused = within.filter(([, status]) => status === '429').length
   const times = served.map(([, , at]) => Number(at)).sort((a, b) => a - b)

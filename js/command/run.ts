@@ -390,7 +390,7 @@ export class Sends {
     this.attempts++
     this.#onSend(at)
     const { ms, clock } = this.#within
-    const [start, begun] = [performance.now(), clock.now()]
+    const [start, clockStart] = [performance.now(), clock.now()]
     let isRedirect = false
     try {
       const sent = (signal?: AbortSignal) => send(input, signal ? { ...init, signal } : init)
@@ -400,7 +400,7 @@ export class Sends {
       return response
     } finally {
       this.latencyMs = performance.now() - start
-      this.#redirectedMs = isRedirect ? Math.min(ms, this.#redirectedMs + clock.now() - begun) : 0
+      this.#redirectedMs = isRedirect ? Math.min(ms, this.#redirectedMs + clock.now() - clockStart) : 0
     }
   }
 

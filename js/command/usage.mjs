@@ -241,8 +241,8 @@ function unknown(rawName, name, options) {
 
 /** The name that was probably meant: at most a third of it is wrong, and a beginning is enough. */
 export function nearest(typed, names) {
-  const begun = names.filter((name) => typed.length > 1 && name.startsWith(typed))
-  if (begun.length === 1) return begun[0]
+  const matches = names.filter((name) => typed.length > 1 && name.startsWith(typed))
+  if (matches.length === 1) return matches[0]
   const most = Math.max(1, Math.floor(typed.length / 3))
   const [best] = names
     .map((name) => ({ name, edits: editsOf(typed, name) }))

@@ -109,7 +109,7 @@ export async function openWarc(file: string, last: Entry | undefined): Promise<W
   return warc
 }
 
-/** @throws {UsageError} unless it is ours: empty, begun and without a record yet, or with the last one. */
+/** @throws {UsageError} unless it is ours: empty, started and without a record yet, or with the last one. */
 export function checkOwn(file: string, last: Entry | undefined): void {
   if (!statSync(file).isFile()) throw new UsageError(`--warc: ${file} is no file`)
   const fd = openSync(file, 'r')
@@ -121,8 +121,8 @@ export function checkOwn(file: string, last: Entry | undefined): void {
       if (isWhole && targetIn(recordsAt(fd, offset, length)) === hrefOf(last.finalUrl ?? last.url)) return
       throw new UsageError(`--warc: ${file} is there already, and is not the one that the index speaks of`)
     }
-    const begun = size <= LONGEST_INFO ? recordsAt(fd, 0, size) : ''
-    const isOwn = begun.includes(`software: ${SOFTWARE}\r\n`) && targetIn(begun) === undefined
+    const head = size <= LONGEST_INFO ? recordsAt(fd, 0, size) : ''
+    const isOwn = head.includes(`software: ${SOFTWARE}\r\n`) && targetIn(head) === undefined
     if (size > 0 && !isOwn)
       throw new UsageError(`--warc: ${file} is there already, and no index speaks of it`)
   } finally {

@@ -5,10 +5,10 @@
  * none while no request waits. When to ask again is `wake.ts`.
  *
  * A gap is from send to send, but a request begins a microtask after it was granted. A loop that asks for a
- * thousand may go on in between. Until a granted request has begun, `now()` stays at its grant: a later grant
- * would otherwise be stamped after it and leave beside it. If a request begins noticeably later than its
- * permit says (`begun`), or takes a while to leave (`late`: the first `fetch` of a process), the driver tells
- * the engine.
+ * thousand may go on in between. Until a granted request has started, `now()` stays at its grant: a later
+ * grant would otherwise be stamped after it and leave beside it. If a request starts noticeably later than its
+ * permit says (`started`), or takes a while to leave (`reportLateStart`: the first `fetch` of a process), the
+ * driver tells the engine.
  */
 
 import { TimeoutError } from '../base/errors.js'
@@ -85,26 +85,26 @@ export class Driver implements Requests {
     return this.#given > 0 ? this.#givenAt : this.clock.now()
   }
 
-  /** A permit was given; `begun` follows in this turn of the event loop. */
+  /** A permit was given; `started` follows in this turn of the event loop. */
   given(permit: Permit): void {
     if (this.#given++ === 0) this.#givenAt = permit.sentAt
   }
 
-  /** The request of a permit begins. */
-  begun(permit: Permit): void {
+  /** The request of a permit starts. */
+  started(permit: Permit): void {
     if (this.#given > 0) this.#given--
-    this.late(permit)
+    this.reportLateStart(permit)
   }
 
   /**
    * The request of a permit is on its way only now. Where no gap counts from it, the clock is left alone.
    * `isSent`: it is; else only those that wait for the next one count.
    */
-  late(permit: Permit, isSent = true): void {
+  reportLateStart(permit: Permit, isSent = true): void {
     if (!(this.engine.isAwaited ?? (this.isPaced && (isSent || this.#waiting.size > 0)))) return
     const now = this.clock.now()
     if (now - permit.sentAt < LATE_MS) return
-    permit.begins(now)
+    permit.startsAt(now)
     try {
       this.engine.sentAt(now, permit.ticket)
     } catch (error) {
@@ -243,7 +243,7 @@ export class Driver implements Requests {
     this.#rest()
   }
 
-  /** A timer rang: whatever was given has begun, for all microtasks have run. */
+  /** A timer rang: whatever was given has started, for all microtasks have run. */
   wake(): void {
     this.#given = 0
     this.drain()

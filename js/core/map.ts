@@ -48,10 +48,10 @@ export async function* mapItems<I, T>(
   items: Iterable<I> | AsyncIterable<I>,
   work: (item: I, signal: AbortSignal, left: () => void) => Promise<T>,
   options: MapOptions,
-  begun: () => void = () => {},
+  started: () => void = () => {},
   isFull: () => boolean = () => false,
 ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
-  begun()
+  started()
   const { ordered = true, buffer = 100, errors = 'throw', signal } = options
   signal?.throwIfAborted()
   const stop = new AbortController()

@@ -232,7 +232,7 @@ export class Permit {
   }
 
   /** @internal Its request begins only now. */
-  begins(now: number): void {
+  startsAt(now: number): void {
     ;(this as { sentAt: number }).sentAt = now
   }
 
@@ -248,7 +248,7 @@ export class Permit {
   pass(target: Target): Permit | undefined {
     if (this.#isSettled) return undefined
     const { driver, clock } = this.#scheduler
-    driver.late(this)
+    driver.reportLateStart(this)
     this.take()
     const { ticket, id, scopes, cost } = this
     const passed = new Permit(this.#scheduler, ticket, id, scopes, cost, target, clock.now())

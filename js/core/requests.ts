@@ -192,7 +192,7 @@ const HINTS: Partial<Record<string, string>> = {
 /** The error about a value in place of a function. */
 export function notWork(method: string, target: unknown, work: unknown): TypeError {
   if (typeof target === 'function') return new TypeError(`${method}: want a URL before the function`)
-  const got = isThenable(work) ? 'a Promise, which has begun already: put () => before it' : kindOf(work)
+  const got = isThenable(work) ? 'a Promise, which has started already: put () => before it' : kindOf(work)
   return new TypeError(`${method}: want a function; got ${got}`)
 }
 

@@ -80,7 +80,7 @@ export class Runner {
         driver.given(permit)
         await SOON
       }
-      driver.begun(permit)
+      driver.started(permit)
       permit.outer = options.signal ?? null
       if (options.retry) permit.retry = retryOf(options.retry, this.#retry)
       run.left ??= permit.retry?.limit ?? 0
@@ -194,7 +194,7 @@ export class Runner {
         inside: false,
         isTaken: true,
       })
-      scheduler.driver.begun(permit)
+      scheduler.driver.started(permit)
     }
     const verdict = scheduler.retry(permit, { ...later, adjustDelay: false }, wait, false)
     return [verdict, scheduler.askedMs]
@@ -236,7 +236,7 @@ export class Runner {
   #call<T>(permit: Permit, work: Work<T>): T | PromiseLike<T> {
     const worked = this.#scheduler.nesting.call(permit, work)
     // When in a function its request was sent is not known.
-    this.#scheduler.driver.late(permit, false)
+    this.#scheduler.driver.reportLateStart(permit, false)
     return worked
   }
 

@@ -149,7 +149,7 @@ export class Scheduler {
 
   /**
    * A permit for one request: at once where no limit stands in the way. Code that hands a permit on through
-   * a promise tells the driver (`given`), and says when it is used (`begun`). One that was waited for is
+   * a promise tells the driver (`given`), and says when it is used (`started`). One that was waited for is
    * `given` already.
    */
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {

@@ -195,7 +195,7 @@ export class Fetcher {
         : this.#scheduler.request(scopes, hop.input, wait)
     if (!(admitted instanceof Promise)) return this.#attempts(admitted, hop, call, end)
     return admitted.then((permit) => {
-      this.#scheduler.driver.begun(permit)
+      this.#scheduler.driver.started(permit)
       return this.#attempts(permit, hop, call, end)
     })
   }
@@ -233,7 +233,7 @@ export class Fetcher {
         let failure: { error: unknown } | undefined
         try {
           const sent = this.#send(retry?.input ?? hop.input, hop.init, call, permit)
-          this.#scheduler.driver.late(permit)
+          this.#scheduler.driver.reportLateStart(permit)
           response = await sent
         } catch (error) {
           failure = { error }
@@ -252,7 +252,7 @@ export class Fetcher {
         } finally {
           pause?.end(this.#scheduler.clock.now())
         }
-        this.#scheduler.driver.begun(permit)
+        this.#scheduler.driver.started(permit)
       } catch (error) {
         this.#drop(attempt, error)
         throw error

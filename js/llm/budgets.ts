@@ -363,7 +363,7 @@ export class Budgets {
     const part = parts[kind]!
     part.corrected += more
     // A refund is of the latest charge, so an older level of the bucket does not limit it.
-    permit.begins(this.#its.throttle.now())
+    permit.startsAt(this.#its.throttle.now())
     permit.adjust({ [this.scope(kind)]: Math.max(0, part.charged + part.corrected) })
   }
 

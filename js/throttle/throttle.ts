@@ -259,11 +259,11 @@ export class Throttle extends ThrottleEventTarget {
       if (!(permit instanceof Promise)) {
         // The caller cannot use it before the microtasks run.
         this.#scheduler.driver.given(permit)
-        queueMicrotask(() => this.#scheduler.driver.begun(permit))
+        queueMicrotask(() => this.#scheduler.driver.started(permit))
         return Promise.resolve(handedOut(permit, options))
       }
       return permit.then((given) => {
-        this.#scheduler.driver.begun(given)
+        this.#scheduler.driver.started(given)
         return handedOut(given, options)
       })
     } catch (error) {

@@ -117,18 +117,18 @@ async def test_close_ends_it_early(clock: FakeClock) -> None:
 
 def test_threads(clock: FakeClock) -> None:
     throttle = ThreadThrottle(clock=clock, delay=1, jitter=False)
-    begun, go = threading.Event(), threading.Event()
+    started, go = threading.Event(), threading.Event()
     got: list[Any] = []
 
     def work() -> Response:
-        begun.set()
+        started.set()
         go.wait()
         got.append("done")
         return Response()
 
     thread = threading.Thread(target=lambda: throttle.run(URL, work))
     thread.start()
-    begun.wait()
+    started.wait()
 
     def drain() -> None:
         throttle.drain()

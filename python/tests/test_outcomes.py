@@ -18,7 +18,7 @@ from autothrottle import (
     StalledError,
     Throttle,
 )
-from autothrottle._permit import Begun
+from autothrottle._permit import Started
 from autothrottle.httpx import AsyncThrottleTransport
 from autothrottle.testing import FakeClock, settled
 from helpers import URL, Response, plain, sends, warned
@@ -216,17 +216,17 @@ async def test_a_wait_beyond_a_day_is_cut_with_a_warning(clock: FakeClock) -> No
 
 
 async def test_a_gap_counts_from_when_a_function_waits(clock: FakeClock) -> None:
-    throttle, begun = plain(clock), []
+    throttle, started = plain(clock), []
 
     async def connects() -> None:
         clock.jump(0.3)
-        begun.append(clock.seconds)
+        started.append(clock.seconds)
         await asyncio.sleep(0)
 
     tasks = [asyncio.create_task(throttle.run(URL, connects)) for _ in range(3)]
     await clock.advance(9)
     await asyncio.gather(*tasks)
-    assert begun == [0.3, 1.6, 2.9]
+    assert started == [0.3, 1.6, 2.9]
 
 
 async def test_a_gap_counts_from_when_a_task_has_its_permit(clock: FakeClock) -> None:
@@ -295,20 +295,20 @@ async def test_what_begins_is_awaited_as_ever() -> None:
         except asyncio.CancelledError:
             raise KeyError("cancelled") from None
 
-    task = asyncio.ensure_future(Begun(fails(), lambda: said.append("begun")))
+    task = asyncio.ensure_future(Started(fails(), lambda: said.append("started")))
     await asyncio.sleep(0)
-    assert said == ["begun"]
+    assert said == ["started"]
     task.cancel()
     with pytest.raises(KeyError):
         await task
-    never = asyncio.ensure_future(Begun(fails(), lambda: said.append("never")))
+    never = asyncio.ensure_future(Started(fails(), lambda: said.append("never")))
     never.cancel()
     with pytest.raises(asyncio.CancelledError):
         await never
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     future.set_result(7)
-    assert await Begun(future, lambda: said.append("at once")) == 7
-    assert said == ["begun"]
+    assert await Started(future, lambda: said.append("at once")) == 7
+    assert said == ["started"]
 
 
 # Servers with several budgets: what an answer says of one is for the requests that spend from it.

@@ -144,27 +144,27 @@ const CALLS: Record<string, () => Promise<[theirs: unknown, ours: unknown]>> = {
     return orders
   },
   async 'queue.pause()'() {
-    const begun: [number, number] = [0, 0]
+    const started: [number, number] = [0, 0]
     await mocked(100, (_, sleep) => {
       const queue = new PQueue()
       queue.pause()
-      queue.add(async () => begun[0]++)
+      queue.add(async () => started[0]++)
       sleep(50).then(() => {
-        assert.equal(begun[0]++, 0)
+        assert.equal(started[0]++, 0)
         queue.start()
       })
     })
     await moved(100, (clock) => {
       const throttle = free(clock)
       throttle.pause()
-      throttle.run(url, async () => begun[1]++)
+      throttle.run(url, async () => started[1]++)
       later(clock, 50).then(() => {
-        assert.equal(begun[1]++, 0)
+        assert.equal(started[1]++, 0)
         throttle.resume()
       })
     })
-    assert.equal(begun[1], 2)
-    return begun
+    assert.equal(started[1], 2)
+    return started
   },
   async 'queue.size'() {
     let theirs: unknown

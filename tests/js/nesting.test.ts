@@ -51,7 +51,7 @@ test('throttle.fetch inside map, run and wrap ends; the first is the request of 
   }
 })
 
-test('each further call inside waits for the pace, before those that have not begun', async () => {
+test('each further call inside waits for the pace, before those that have not started', async () => {
   const { clock, throttle, sent } = make({ maxInFlight: 1, delay: 100 })
   const twice = async (url: string) => {
     await throttle.fetch(`${url}?1`)

@@ -511,14 +511,14 @@ describe('requests with a `maxWait` of their own, in any order', () => {
       [100, 37],
     ] as const) {
       const clock = new FakeClock()
-      const begun = clock.now()
+      const started = clock.now()
       const throttle = createThrottle({ clock, defaults: { concurrency: 1, delay: 0, slotDelay: 0 } })
       const permit = await throttle.acquire(page)
       const ends: number[] = []
       const waiting = mixed(count, step).map(async (place) => {
         const maxWait = 100 + 10 * place
         await assert.rejects(throttle.acquire(page, { maxWait }), TimeoutError)
-        ends.push(clock.now() - begun - maxWait)
+        ends.push(clock.now() - started - maxWait)
       })
       await clock.advance(100 + 10 * count)
       await Promise.all(waiting)
@@ -531,7 +531,7 @@ describe('requests with a `maxWait` of their own, in any order', () => {
 
   test('a timeout in the middle that is no longer needed leaves the others in order', async () => {
     const clock = new FakeClock()
-    const begun = clock.now()
+    const started = clock.now()
     const throttle = createThrottle({ clock, defaults: { concurrency: 1, delay: 0, slotDelay: 0 } })
     const permit = await throttle.acquire(page)
     const ends: number[] = []
@@ -539,7 +539,7 @@ describe('requests with a `maxWait` of their own, in any order', () => {
     const waiting = mixed(40, 17).map(async (place) => {
       const maxWait = 100 + 10 * place
       const signal = place % 3 === 0 ? leaving.signal : null
-      await throttle.acquire(page, { maxWait, signal }).catch(() => ends.push(clock.now() - begun))
+      await throttle.acquire(page, { maxWait, signal }).catch(() => ends.push(clock.now() - started))
     })
     await clock.advance(50)
     leaving.abort()

@@ -59,7 +59,7 @@ test('a WARC that is not of this run is not touched, whatever it is', noWarcio, 
   assert.equal(again.lines.length, 2, 'its own is gone on with')
 })
 
-test('a WARC that was begun and has no record yet is begun anew', noWarcio, async () => {
+test('a WARC that was started and has no record yet is started anew', noWarcio, async () => {
   const warc = fresh('.warc.gz')
   await run('get', [listOf('# none'), '--warc', warc], web)
   assert.match(gunzipSync(readFileSync(warc)).toString(), /software: autothrottle/)

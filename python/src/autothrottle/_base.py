@@ -196,8 +196,8 @@ class BaseThrottle:
                 if left < 0:
                     raise ThrottleTimeoutError(wait.max_wait)
                 wait = wait._replace(max_wait=left)
-        begun = self._begin(target, scopes, wait)
-        return begun if isinstance(begun, Permit) else await self._wait(begun)
+        started = self._begin(target, scopes, wait)
+        return started if isinstance(started, Permit) else await self._wait(started)
 
     async def _entering(self, asked: Awaitable[T], max_wait: float | None) -> T:
         """The result of a hook. Its wait ends as the one for permission does, where one can end it."""

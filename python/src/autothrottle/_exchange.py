@@ -21,7 +21,7 @@ from ._clock import NANOS, Clock, nanos
 from ._hooks import RobotsRules, ScopeRequest, ask, checked_backoffs, hints_of, span_of
 from ._native import MOST_ROBOTS_BYTES
 from ._outcome import NOTHING, Outcome, answer_in, failure_of
-from ._permit import Begun, Permit, Wait, Waiting
+from ._permit import Permit, Started, Wait, Waiting
 from ._requests import RequestOptions, Settings, seconds_of, wait_of
 from .errors import BodyNotReplayableError, DisallowedError, RetryAfterTooLongError
 
@@ -101,7 +101,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
         outcome = NOTHING
         try:
             try:
-                sent = Begun(call.send(), permit.begun)
+                sent = Started(call.send(), permit.started)
                 response = await (sent if limit is None else core._within(limit, sent))
             except Exception as error:
                 if failure_of(error) is None:

@@ -277,7 +277,7 @@ class Permit:
         given = Permit(self._scheduler, self._ticket, self.scopes, target, self.charge)
         given.again = self.again
         self.heir = given
-        given.begun()
+        given.started()
         return given
 
     def take(self) -> bool:
@@ -287,7 +287,7 @@ class Permit:
         self._is_settled = True
         return True
 
-    def begun(self) -> None:
+    def started(self) -> None:
         """Its request is on its way only now."""
         scheduler = self._scheduler
         now = scheduler.clock.now()
@@ -396,7 +396,7 @@ def is_told(engine: Engine) -> bool:
     return getattr(engine, "is_awaited", True)
 
 
-class Begun(Coroutine[Any, Any, T]):
+class Started(Coroutine[Any, Any, T]):
     """An awaitable with the same result; ``then`` is called once it waits for something.
 
     Not a function that awaits: a task that is cancelled before it begins would never have awaited the other.

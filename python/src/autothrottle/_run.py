@@ -142,8 +142,8 @@ def _how_to_retry(key: object) -> str:
 def check_function(method: str, fn: object) -> None:
     """Raises for what is no function."""
     if not callable(fn):
-        begun = "a coroutine, which was made already: put `lambda:` before it"
-        raise TypeError(f"{method}: want a function; got {begun if isawaitable(fn) else f'{fn!r:.60}'}")
+        started = "a coroutine, which was made already: put `lambda:` before it"
+        raise TypeError(f"{method}: want a function; got {started if isawaitable(fn) else f'{fn!r:.60}'}")
 
 
 def given(fn: Any, args: tuple[Any, ...]) -> Callable[[Permit], Any]:

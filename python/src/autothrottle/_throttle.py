@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, ca
 
 from ._base import BaseThrottle
 from ._clock import NANOS, Timer
-from ._permit import Begun, Permit, Wait, Waiting, enter_block, exit_block, given_by_hand
+from ._permit import Permit, Started, Wait, Waiting, enter_block, exit_block, given_by_hand
 from ._requests import seconds_of, target_of, wait_of
 from ._run import RunRetry, check_function, check_items, given, map_items, run
 from ._scheduler import Scheduler
@@ -321,8 +321,8 @@ class Throttle(BaseThrottle):
         result = call(permit)
         if not inspect.isawaitable(result):
             return result
-        begun = Begun(result, permit.begun)
-        return await (begun if limit is None else self._within(limit, begun))
+        started = Started(result, permit.started)
+        return await (started if limit is None else self._within(limit, started))
 
     @overload
     def wrap(self, fn: Callable[P, Awaitable[T]], /) -> Wrapped[P, T]: ...
@@ -429,7 +429,7 @@ class Throttle(BaseThrottle):
             raise
         permit, waiting.permit = waiting.permit or waiting.take(), None
         # Other tasks may have had their turns first.
-        permit.begun()
+        permit.started()
         return permit
 
     async def _entering(self, asked: Awaitable[T], max_wait: float | None) -> T:

@@ -2,7 +2,7 @@
 
 * ``Nested``: requests inside of a function of ``run``, ``map`` or ``wrap``, of a hook, or of a permit's
   block. The first one for the scopes of the permit is the request that the permit is for: it takes the
-  permit. Each further one waits for its turn, before those that have not begun. If only functions that
+  permit. Each further one waits for its turn, before those that have not started. If only functions that
   wait for these are in flight, their slots come back.
 * ``Unsettled``: permits that no block ends. It is said where requests wait for their slots and none has come
   back for two minutes, and where the program ends.

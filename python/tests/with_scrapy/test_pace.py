@@ -58,7 +58,7 @@ async def test_a_gap_counts_from_when_the_reactor_lets_the_bytes_leave() -> None
     bench.server.latency = 0.1
     bench.get("https://a.example/0")
     await settle()
-    # As a long `start()` does: no timer fires, and the connection that was begun gets no further.
+    # As a long `start()` does: no timer fires, and the connection that was started gets no further.
     bench.clock.at += 3 * SECOND // 2
     bench.get("https://a.example/1")
     await bench.clock.advance(5)

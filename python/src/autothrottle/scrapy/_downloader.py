@@ -22,7 +22,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler
 
-from .._permit import Begun
+from .._permit import Started
 from ..errors import ConfigError, ThrottleError
 from ._managers import Hooks, ScopeAnswer, Strategies, ThrottlingManager
 from ._options import is_typed, read_options
@@ -204,8 +204,8 @@ class Downloader(ScrapysDownloader):
             for name in slot.names if self._strategies.are_there else ():
                 self._configure(slot, name, self._strategies.on_send(name))
             try:
-                begun = partial(permits.report_sent, ticket, sent)
-                response = await Begun(self._download(slot, request), begun)  # type: ignore[arg-type]
+                started = partial(permits.report_sent, ticket, sent)
+                response = await Started(self._download(slot, request), started)  # type: ignore[arg-type]
             except Exception as error:
                 answer = getattr(error, "response", None)
                 heard = answer, None if answer is not None else error
