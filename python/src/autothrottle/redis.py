@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._convert import described
-from ._shared.courier import Courier, LoopCourier, ThreadCourier, is_cluster
 from ._shared.host import SharedHost
+from ._shared.redis_io import LoopRedisIo, RedisIo, ThreadRedisIo, is_cluster
 from ._shared.redis_transport import RedisTransport
 from ._shared.transport import EventLoop, Offline
 from .errors import ConfigError, Problem, SharedError
@@ -64,12 +64,12 @@ class Shared:
         if self._is_async and not event_loop.is_loop:
             want = "a client that blocks: redis.Redis"
             raise ConfigError([Problem("shared.client", want, described(self._client))])
-        courier: Courier
+        io: RedisIo
         if self._is_async:
-            courier = LoopCourier(self._client)
+            io = LoopRedisIo(self._client)
         else:
-            courier = ThreadCourier(self._client, event_loop, owns_client=self._owns_client)
-        transport = RedisTransport(courier, event_loop, self._name, is_cluster=is_cluster(self._client))
+            io = ThreadRedisIo(self._client, event_loop, owns_client=self._owns_client)
+        transport = RedisTransport(io, event_loop, self._name, is_cluster=is_cluster(self._client))
         random = secrets.SystemRandom().random
         return SharedHost(
             transport, event_loop, options, offline=self._offline, members=self._members, random=random

@@ -19,7 +19,7 @@ from typing import Any
 
 from .._native import COMPETE, RELEASE, RENEW, SEND, TELL, is_for_good
 from ..errors import ConfigError, Problem
-from .courier import Courier, Ears, Once
+from .redis_io import Once, RedisIo, Subscription
 from .transport import Done, EventLoop, Lease, Leaving, Peer
 
 LEASE_MS = 1500.0
@@ -30,10 +30,8 @@ class RedisTransport:
 
     lease_ms = LEASE_MS
 
-    def __init__(
-        self, courier: Courier, event_loop: EventLoop, name: str, *, is_cluster: bool = False
-    ) -> None:
-        self._courier = courier
+    def __init__(self, io: RedisIo, event_loop: EventLoop, name: str, *, is_cluster: bool = False) -> None:
+        self._io = io
         self._event_loop = event_loop
         # The braces keep the keys in one slot of a cluster.
         self._prefix = f"autothrottle:{{{name}}}:"
@@ -42,8 +40,8 @@ class RedisTransport:
         self._plain = "plain" if is_cluster else ""
         self._leader = f"{self._prefix}leader"
         self._peer: Peer | None = None
-        self._ears: Ears | None = None
-        self._leader_ears: Ears | None = None
+        self._subscription: Subscription | None = None
+        self._leader_subscription: Subscription | None = None
         self._is_closed = False
         self._is_competing = False
         """The store was asked for the lease and has not answered."""
@@ -52,7 +50,7 @@ class RedisTransport:
 
     def open(self, peer: Peer) -> None:
         self._peer = peer
-        self._courier.open()
+        self._io.open()
         peer.opened()
 
     def compete(self, above: int, done: Done) -> None:
@@ -62,7 +60,7 @@ class RedisTransport:
             else:
                 self._ask(above, done)
 
-        if self._ears is None:
+        if self._subscription is None:
             self._listen(hears)
         else:
             hears(None, None)
@@ -87,7 +85,7 @@ class RedisTransport:
         if self._plain:
             self._run(TELL, [self._leader, frame, self._plain], told)
         else:
-            self._courier.send(["PUBLISH", self._leader, frame], self._in_time(told))
+            self._io.send(["PUBLISH", self._leader, frame], self._in_time(told))
 
     def to_member(self, epoch: int, member: str, frame: bytes) -> None:
         self._say(epoch, f"{self._prefix}to:{member}", frame)
@@ -97,9 +95,9 @@ class RedisTransport:
 
     def reconnect(self, speaks: bool) -> None:
         if speaks:
-            self._courier.reconnect()
+            self._io.reconnect()
             return
-        is_leader = self._leader_ears is not None
+        is_leader = self._leader_subscription is not None
         self._deafen()
 
         def opened(_: Any, error: BaseException | None) -> None:
@@ -112,9 +110,9 @@ class RedisTransport:
             else:
                 opened(None, error)
 
-        if self._ears is not None:
-            self._ears.close()
-            self._ears = None
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
         self._listen(hears)
 
     def close(self) -> Leaving:
@@ -124,10 +122,10 @@ class RedisTransport:
             # The answer may come when it is not wanted any more; what is asked in order is done in order.
             self._give_back(_ignore)
         self._deafen()
-        if self._ears is not None:
-            self._ears.close()
-            self._ears = None
-        return self._courier.close()
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+        return self._io.close()
 
     def _ask(self, above: int, done: Done) -> None:
         assert self._peer is not None
@@ -151,32 +149,34 @@ class RedisTransport:
     def _listen(self, then: Done) -> None:
         """The connection that hears; again after a failure."""
         assert self._peer is not None
-        ears: Ears
+        subscription: Subscription
 
         def listened(_: Any, error: BaseException | None) -> None:
             if error is not None or self._is_closed:
-                ears.close()
-                if self._ears is ears:
-                    self._ears = None
+                subscription.close()
+                if self._subscription is subscription:
+                    self._subscription = None
             then(None, error)
 
         channels = [f"{self._prefix}all", f"{self._prefix}to:{self._peer.id}"]
-        ears = self._ears = self._courier.listen(channels, self._hear, self._in_time(listened))
+        subscription = self._subscription = self._io.listen(channels, self._hear, self._in_time(listened))
 
     def _hear_as_leader(self, done: Done) -> None:
-        if self._is_closed or self._leader_ears is not None:
+        if self._is_closed or self._leader_subscription is not None:
             done(None, None)
             return
-        ears: Ears
+        subscription: Subscription
 
         def listened(_: Any, error: BaseException | None) -> None:
             if error is not None:
-                ears.close()
-                if self._leader_ears is ears:
-                    self._leader_ears = None
+                subscription.close()
+                if self._leader_subscription is subscription:
+                    self._leader_subscription = None
             done(None, error)
 
-        ears = self._leader_ears = self._courier.listen([self._leader], self._hear, self._in_time(listened))
+        subscription = self._leader_subscription = self._io.listen(
+            [self._leader], self._hear, self._in_time(listened)
+        )
 
     def _hear(self, frame: bytes) -> None:
         # A store that is asked whether there are listeners sends no message.
@@ -184,9 +184,9 @@ class RedisTransport:
             self._peer.received(frame)
 
     def _deafen(self) -> None:
-        if self._leader_ears is not None:
-            self._leader_ears.close()
-            self._leader_ears = None
+        if self._leader_subscription is not None:
+            self._leader_subscription.close()
+            self._leader_subscription = None
 
     def _say(self, epoch: int, channel: str, frame: bytes) -> None:
         """Whatever is said in one turn is one script."""
@@ -227,7 +227,7 @@ class RedisTransport:
 
     def _run(self, script: str, arguments: Sequence[str | bytes], done: Done) -> None:
         command = ["EVAL", script, str(len(self._keys)), *self._keys, *arguments]
-        self._courier.send(command, self._in_time(done))
+        self._io.send(command, self._in_time(done))
 
     def _in_time(self, done: Done) -> Once:
         """The same, called once: with an error if there is no answer within a lease. A failure that will not

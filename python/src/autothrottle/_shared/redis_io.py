@@ -55,14 +55,14 @@ class Once:
             done(result, error)
 
 
-class Ears(Protocol):
+class Subscription(Protocol):
     """A connection that hears channels, also after it was broken."""
 
     def close(self) -> None:
         """Stops listening."""
 
 
-class Courier(Protocol):
+class RedisIo(Protocol):
     """Carries commands."""
 
     def open(self) -> None:
@@ -71,7 +71,7 @@ class Courier(Protocol):
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         """A command, after those before it."""
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
         """Hears channels; ``ready`` when it does."""
 
     def reconnect(self) -> None:
@@ -118,15 +118,15 @@ def _deliver(jobs: Sequence[_Job], results: Sequence[Any]) -> None:
 
 
 def _safely(call: Callable[..., object], *arguments: Any) -> None:
-    """Logs a message that cannot be read: the courier goes on."""
+    """Logs a message that cannot be read: the task goes on."""
     try:
         call(*arguments)
     except Exception:
         _logger.exception("a call of a shared throttle failed")
 
 
-class ThreadCourier:
-    """A :class:`Courier` with a client that blocks: one thread sends, and one for each connection hears."""
+class ThreadRedisIo:
+    """A :class:`RedisIo` with a client that blocks: one thread sends, and one for each connection hears."""
 
     def __init__(self, client: Any, event_loop: EventLoop, *, owns_client: bool = False) -> None:
         self._client = client
@@ -153,7 +153,7 @@ class ThreadCourier:
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         self._jobs.put((command, answer))
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
         return _ThreadEars(self._client, self._event_loop, channels, heard, ready)
 
     def close(self) -> Leaving:
@@ -201,7 +201,7 @@ class _ThreadEars:
         self._heard = heard
         self._ready = ready
         self._is_closed = False
-        threading.Thread(target=self._hear, name="autothrottle-ears", daemon=True).start()
+        threading.Thread(target=self._hear, name="autothrottle-subscription", daemon=True).start()
 
     def close(self) -> None:
         self._is_closed = True
@@ -250,8 +250,8 @@ class _ThreadLeaving:
         await asyncio.to_thread(self.join, 5.0)
 
 
-class LoopCourier:
-    """A :class:`Courier` with a client of asyncio: one task sends, and one for each connection hears."""
+class LoopRedisIo:
+    """A :class:`RedisIo` with a client of asyncio: one task sends, and one for each connection hears."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -264,7 +264,7 @@ class LoopCourier:
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         self._jobs.put_nowait((command, answer))
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
         return _LoopEars(self._client, channels, heard, ready)
 
     def reconnect(self) -> None:
@@ -310,7 +310,7 @@ class _LoopEars:
         self._channels = channels
         self._heard = heard
         self._ready = ready
-        self._task = asyncio.get_running_loop().create_task(self._hear(), name="autothrottle-ears")
+        self._task = asyncio.get_running_loop().create_task(self._hear(), name="autothrottle-subscription")
 
     def close(self) -> None:
         self._task.cancel()

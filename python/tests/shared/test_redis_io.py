@@ -1,5 +1,4 @@
-"""The courier of commands and messages goes on after an answer that makes no sense, and ends when it is
-closed.
+"""Commands and messages of Redis go on after an answer that makes no sense, and end when they are closed.
 
 The store is played: no server, no time.
 """
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from autothrottle._native import COMPETE
-from autothrottle._shared.courier import LoopCourier, Once
+from autothrottle._shared.redis_io import LoopRedisIo, Once
 from autothrottle._shared.redis_transport import RedisTransport
 from autothrottle._shared.transport import Peer
 from autothrottle.errors import ConfigError
@@ -74,14 +73,14 @@ def test_an_answer_that_cannot_be_used_ends_no_task(caplog: pytest.LogCaptureFix
     answers: list[Any] = []
 
     async def play() -> None:
-        courier = LoopCourier(Client())
-        courier.open()
-        courier.send(["ONE"], Once(fails))
-        courier.send(["TWO"], Once(lambda answer, _: answers.append(answer)))
+        io = LoopRedisIo(Client())
+        io.open()
+        io.send(["ONE"], Once(fails))
+        io.send(["TWO"], Once(lambda answer, _: answers.append(answer)))
         for _ in range(5):
             await asyncio.sleep(0)
-        courier.send(["THREE"], Once(lambda answer, _: answers.append(answer)))
-        await courier.close().wait()
+        io.send(["THREE"], Once(lambda answer, _: answers.append(answer)))
+        await io.close().wait()
 
     asyncio.run(play())
     assert answers == [1, 1]
@@ -101,10 +100,10 @@ def test_a_message_that_cannot_be_used_does_not_break_the_connection(
 
     async def play() -> None:
         client = Client(b"bad", b"good")
-        ears = LoopCourier(client).listen(["a"], hear, Once(lambda *_: None))
+        subscription = LoopRedisIo(client).listen(["a"], hear, Once(lambda *_: None))
         for _ in range(5):
             await asyncio.sleep(0)
-        ears.close()
+        subscription.close()
         assert client.pubsubs == 1
 
     asyncio.run(play())
@@ -112,7 +111,7 @@ def test_a_message_that_cannot_be_used_does_not_break_the_connection(
     assert "a call of a shared throttle failed" in caplog.text
 
 
-class Ears:
+class Subscription:
     """A connection that hears."""
 
     is_closed = False
@@ -121,12 +120,12 @@ class Ears:
         self.is_closed = True
 
 
-class Courier:
+class RedisIo:
     """Keeps what it is asked for; the test answers."""
 
     def __init__(self) -> None:
         self.sent: list[Once] = []
-        self.ears: list[Ears] = []
+        self.subscriptions: list[Subscription] = []
         self.ready: list[Once] = []
 
     def open(self) -> None:
@@ -135,10 +134,10 @@ class Courier:
     def send(self, command: Sequence[str], answer: Once) -> None:
         self.sent.append(answer)
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
         self.ready.append(ready)
-        self.ears.append(Ears())
-        return self.ears[-1]
+        self.subscriptions.append(Subscription())
+        return self.subscriptions[-1]
 
     def close(self) -> Any:
         return None
@@ -161,27 +160,27 @@ def nothing(*_: Any) -> None:
     """Hears no message."""
 
 
-def competing() -> tuple[RedisTransport, Courier]:
-    courier = Courier()
-    transport = RedisTransport(courier, Time(), "a")  # type: ignore[arg-type]
+def competing() -> tuple[RedisTransport, RedisIo]:
+    io = RedisIo()
+    transport = RedisTransport(io, Time(), "a")  # type: ignore[arg-type]
     transport.open(Peer("p", nothing, nothing, nothing, nothing, nothing))
     transport.compete(0, lambda *_: None)
-    return transport, courier
+    return transport, io
 
 
 def test_closed_before_it_hears_it_leaves_no_connection() -> None:
     """Threads get no word any more then: no code would close it later."""
-    transport, courier = competing()
+    transport, io = competing()
     transport.close()
-    assert [ears.is_closed for ears in courier.ears] == [True]
+    assert [subscription.is_closed for subscription in io.subscriptions] == [True]
 
 
 def test_a_lease_that_comes_after_it_closed_makes_no_connection() -> None:
-    transport, courier = competing()
-    courier.ready[0](None, None)
+    transport, io = competing()
+    io.ready[0](None, None)
     transport.close()
-    courier.sent[0]([b"1", b"", b"0"], None)
-    assert [ears.is_closed for ears in courier.ears] == [True]
+    io.sent[0]([b"1", b"", b"0"], None)
+    assert [subscription.is_closed for subscription in io.subscriptions] == [True]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not tell that it was cancelled")
@@ -197,10 +196,10 @@ async def test_a_client_that_makes_an_error_of_a_cancellation_ends_all_the_same(
                 raise ConnectionError from None
             raise AssertionError
 
-    courier = LoopCourier(Stubborn())
-    courier.open()
-    courier.listen(["a"], fails, Once(fails))
-    courier.send(["TIME"], Once(fails))
+    io = LoopRedisIo(Stubborn())
+    io.open()
+    io.listen(["a"], fails, Once(fails))
+    io.send(["TIME"], Once(fails))
     for _ in range(5):
         await asyncio.sleep(0)
     tasks = [task for task in asyncio.all_tasks() if task.get_name().startswith("autothrottle-")]
@@ -214,7 +213,7 @@ async def test_a_client_that_makes_an_error_of_a_cancellation_ends_all_the_same(
 
 
 class _Store:
-    """A courier whose store answers, and that counts connections."""
+    """Commands whose store answers, and that counts connections."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -244,26 +243,26 @@ class _Store:
 
 def test_a_connection_is_made_anew_and_the_leader_hears_as_one_again() -> None:
     world = World(1)
-    courier = _Store(world)
-    transport = RedisTransport(courier, Process(world, "p", {}), "x")
+    io = _Store(world)
+    transport = RedisTransport(io, Process(world, "p", {}), "x")
     opened: list[float] = []
     transport.open(Peer("p", lambda: opened.append(world.now), nothing, nothing, nothing, nothing))
     leases: list[Any] = []
     transport.compete(0, lambda lease, _: leases.append(lease))
     world.run(1)
     assert leases[0].epoch == 1
-    assert (courier.opened, courier.closed, len(opened)) == (2, 0, 1)
+    assert (io.opened, io.closed, len(opened)) == (2, 0, 1)
     transport.reconnect(False)
     world.run(1)
-    assert (courier.opened, courier.closed, len(opened)) == (4, 2, 2)
+    assert (io.opened, io.closed, len(opened)) == (4, 2, 2)
 
 
 @pytest.mark.parametrize("text", ["NOPERM this user has no permissions", "WRONGTYPE Operation against a key"])
 def test_a_store_that_never_will_is_a_config_error(text: str) -> None:
     world = World(1)
-    courier = _Store(world)
-    courier.error = RuntimeError(text)
-    transport = RedisTransport(courier, Process(world, "p", {}), "x")
+    io = _Store(world)
+    io.error = RuntimeError(text)
+    transport = RedisTransport(io, Process(world, "p", {}), "x")
     transport.open(Peer("p", nothing, nothing, nothing, nothing, nothing))
     errors: list[Any] = []
     transport.compete(0, lambda _, error: errors.append(error))
