@@ -121,8 +121,8 @@ function listen(
     if (response === undefined) settle(error && answerOfError(error, undefined))
     return destroy.call(sent, error)
   }
-  sent.once('response', (given) => {
-    response = given as Emitter
+  sent.once('response', (received) => {
+    response = received as Emitter
     hear(response)
   })
   sent.once('error', (error) => settle(answerOfError(error, undefined)))

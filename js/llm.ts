@@ -320,9 +320,9 @@ class Llm {
   ): Promise<Permit> {
     checkOptions(wait, REQUEST_KEYS)
     const { scheduler } = this.#throttle
-    const given = scheduler.request(scopes, url.href, { ...wait, isTaken })
-    if (!(given instanceof Promise)) return given
-    const permit = await given
+    const entered = scheduler.request(scopes, url.href, { ...wait, isTaken })
+    if (!(entered instanceof Promise)) return entered
+    const permit = await entered
     scheduler.driver.started(permit)
     return permit
   }

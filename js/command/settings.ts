@@ -122,33 +122,33 @@ function headersKept(typed: string | undefined): HeadersKept | undefined {
 /** Options on the command line win over the file; what neither says is polite. */
 function throttleOptions(values: Values): ThrottleOptions {
   const file = text(values, 'options')
-  const given = file === undefined ? {} : optionsIn(file)
-  const retries = whole(values, 'retries', given.retry?.limit ?? 3)
+  const typed = file === undefined ? {} : optionsIn(file)
+  const retries = whole(values, 'retries', typed.retry?.limit ?? 3)
   const paced = ['delay', 'start-delay', 'concurrency', 'rate', 'rampup'].some((key) => key in values)
   const options: ThrottleOptions = {
     // A host that stalls is given up after this time: longer than most deployments, and most bans that end by
     // themselves.
     stallAfter: 900_000,
-    ...given,
-    maxInFlight: whole(values, 'total', given.maxInFlight ?? 64, 1),
-    requestTimeout: number(values, 'timeout', given.requestTimeout ?? 30_000, 1),
-    ...(retries > 0 ? { retry: { ...given.retry, limit: retries } } : { retry: undefined }),
+    ...typed,
+    maxInFlight: whole(values, 'total', typed.maxInFlight ?? 64, 1),
+    requestTimeout: number(values, 'timeout', typed.requestTimeout ?? 30_000, 1),
+    ...(retries > 0 ? { retry: { ...typed.retry, limit: retries } } : { retry: undefined }),
   } as ThrottleOptions
   const isSaid = file !== undefined && !paced
-  return isSaid ? options : { ...options, defaults: { ...given.defaults, ...pace(values) } }
+  return isSaid ? options : { ...options, defaults: { ...typed.defaults, ...pace(values) } }
 }
 
 /** The throttle reports the options that it refuses; where something is added, it has to be an object. */
 function optionsIn(file: string): ThrottleOptions {
-  const given = readJson(file, '--options')
-  const places: [string, unknown][] = [['', given]]
-  if (isObject(given))
+  const typed = readJson(file, '--options')
+  const places: [string, unknown][] = [['', typed]]
+  if (isObject(typed))
     for (const key of ['defaults', 'retry'])
-      places.push([`${key}: `, (given as Record<string, unknown>)[key]])
+      places.push([`${key}: `, (typed as Record<string, unknown>)[key]])
   for (const [place, value] of places)
     if (value !== undefined && (!isObject(value) || Array.isArray(value)))
       throw new UsageError(`--options: ${file}: ${place}want an object; got ${shown(value)}`)
-  return given as ThrottleOptions
+  return typed as ThrottleOptions
 }
 
 /** Everything that was typed is handed on: what contradicts itself is the library's to refuse. */

@@ -52,9 +52,9 @@ export class Driver implements Requests {
   #isDraining = false
   #isStale = false
   #isSoon = false
-  /** Permits that were given and not used yet, and when the first of them was given. */
-  #given = 0
-  #givenAt = 0
+  /** Permits that were granted and not used yet, and when the first of them was granted. */
+  #granted = 0
+  #grantedAt = 0
   /** Whether a gap may count from a send: then it is looked at whether it is late. */
   isPaced: boolean
 
@@ -82,17 +82,17 @@ export class Driver implements Requests {
 
   /** Now, as the engine gets it. */
   now(): number {
-    return this.#given > 0 ? this.#givenAt : this.clock.now()
+    return this.#granted > 0 ? this.#grantedAt : this.clock.now()
   }
 
-  /** A permit was given; `started` follows in this turn of the event loop. */
-  given(permit: Permit): void {
-    if (this.#given++ === 0) this.#givenAt = permit.sentAt
+  /** A permit was granted; `started` follows in this turn of the event loop. */
+  granted(permit: Permit): void {
+    if (this.#granted++ === 0) this.#grantedAt = permit.sentAt
   }
 
   /** The request of a permit starts. */
   started(permit: Permit): void {
-    if (this.#given > 0) this.#given--
+    if (this.#granted > 0) this.#granted--
     this.reportLateStart(permit)
   }
 
@@ -220,8 +220,8 @@ export class Driver implements Requests {
     try {
       while (this.#isStale) {
         this.#isStale = false
-        const isStill = this.#given > 0
-        const now = isStill ? this.#givenAt : (at ?? this.clock.now())
+        const isStill = this.#granted > 0
+        const now = isStill ? this.#grantedAt : (at ?? this.clock.now())
         at = undefined
         let ticket = this.engine.poll(now)
         while (ticket >= 0) {
@@ -243,9 +243,9 @@ export class Driver implements Requests {
     this.#rest()
   }
 
-  /** A timer rang: whatever was given has started, for all microtasks have run. */
+  /** A timer rang: all that was granted has started, for all microtasks have run. */
   wake(): void {
-    this.#given = 0
+    this.#granted = 0
     this.drain()
   }
 

@@ -78,7 +78,7 @@ export type Verdict = Exclude<Settled, 'again'> | Promise<Permit>
 /** The owner's methods that a permit calls. */
 interface PermitOwner {
   readonly clock: Clock
-  readonly driver: { late(permit: Permit): void }
+  readonly driver: { reportLateStart(permit: Permit): void }
   send(permit: Permit, input: RequestInfo | URL, init?: RequestInit): Promise<Response>
   settle(permit: Permit, outcome: PermitOutcome): void
   adjust(permit: Permit, cost: NonNullable<PermitOutcome['cost']>): void

@@ -64,7 +64,7 @@ export class Runner {
     const since = options.maxWait === undefined ? undefined : this.#scheduler.clock.now()
     const run: Run<T> = { work, options, since, left: undefined }
     return permit instanceof Promise
-      ? permit.then((given) => this.#work(given, run, false))
+      ? permit.then((granted) => this.#work(granted, run, false))
       : this.#work(permit, run, true)
   }
 
@@ -77,7 +77,7 @@ export class Runner {
       const { driver } = this.#scheduler
       const { work, options } = run
       if (isAtOnce) {
-        driver.given(permit)
+        driver.granted(permit)
         await SOON
       }
       driver.started(permit)
@@ -222,7 +222,7 @@ export class Runner {
         ? [...scopes]
         : Object.fromEntries(scopes.map((name, index) => [name, cost[index]!]))
     const again = this.#scheduler.request(named, target, { ...waitOf(run), delay: askedMs })
-    if (!(again instanceof Promise)) this.#scheduler.driver.given(again)
+    if (!(again instanceof Promise)) this.#scheduler.driver.granted(again)
     return Promise.resolve(again)
   }
 

@@ -149,8 +149,8 @@ export class Scheduler {
 
   /**
    * A permit for one request: at once where no limit stands in the way. Code that hands a permit on through
-   * a promise tells the driver (`given`), and says when it is used (`started`). One that was waited for is
-   * `given` already.
+   * a promise tells the driver (`granted`), and says when it is used (`started`). One that was waited for is
+   * `granted` already.
    */
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
     try {
@@ -288,7 +288,7 @@ export class Scheduler {
       const enter = (scopes: Scopes) => {
         try {
           const permit = this.request(scopes, target, known)
-          if (!(permit instanceof Promise)) this.driver.given(permit)
+          if (!(permit instanceof Promise)) this.driver.granted(permit)
           resolve(permit)
         } catch (error) {
           reject(error)

@@ -37,7 +37,7 @@ export interface Waiter extends Abortable {
 
 /** The scheduler's methods that a waiter calls. */
 interface WaitingOwner {
-  readonly driver: { given(permit: Permit): void; abandon(waiting: Waiter): void }
+  readonly driver: { granted(permit: Permit): void; abandon(waiting: Waiter): void }
   permit(
     ticket: Ticket,
     id: number,
@@ -105,7 +105,7 @@ export class Waiting implements Waiter {
       const { ticket, id, scopes, cost, target, method } = this
       const permit = this.#scheduler.permit(ticket, id, scopes, cost, target, at, method)
       if (this.before) this.before.next = permit
-      this.#scheduler.driver.given(permit)
+      this.#scheduler.driver.granted(permit)
       this.#resolve(permit)
     } catch (error) {
       this.#reject(error)

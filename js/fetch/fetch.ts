@@ -150,14 +150,14 @@ export class Fetcher {
     const { outer, stop } = permit
     const own = signalOf(input, init)
     const signal = outer || stop ? (own ? both(own, permit.signal) : permit.signal) : own
-    const given = signal ? { ...init, signal } : init
+    const withSignal = signal ? { ...init, signal } : init
     if (this.#robots && !permit.isSettled) {
       const url = urlOf(input)
       if (!this.#robots.knows(url)) {
         // The file itself needs the slot first.
         permit.outer = undefined
         permit.settle(NOTHING)
-        return this.fetch(input, given, NO_OPTIONS, undefined, true)
+        return this.fetch(input, withSignal, NO_OPTIONS, undefined, true)
       }
       await this.#robots.admit(url)
     }
@@ -170,7 +170,7 @@ export class Fetcher {
     const passed = permit.pass(input)
     if (passed === undefined)
       throw new TypeError('permit.fetch: one permit is for one request; for another call throttle.fetch')
-    return this.fetch(input, given, NO_OPTIONS, passed)
+    return this.fetch(input, withSignal, NO_OPTIONS, passed)
   }
 
   /**
@@ -279,14 +279,14 @@ export class Fetcher {
 
   /** The same for a response, where there is a next attempt. A promise only where hooks are asked. */
   #answered(
-    given: unknown,
+    received: unknown,
     attempt: Attempt,
     hop: Hop,
     call: Call,
     retry: Retry | undefined,
   ): Again | undefined | Promise<Again | undefined> {
     const latency = this.#scheduler.clock.now() - attempt.permit.sentAt
-    const response = checkedResponse(given)
+    const response = checkedResponse(received)
     attempt.response = response
     const { status, headers }: Answer = answerIn(response) ?? {}
     const { adjustDelay } = call.options

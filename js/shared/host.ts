@@ -435,11 +435,11 @@ export class SharedHost implements Host {
 
   /** Hears the answer: a lease, or whether the lease is ours. */
   #ask(op: number, asked: Promise<Lease | boolean | undefined> | Promise<void>): void {
-    const answered = (given: Lease | boolean | undefined) => {
+    const answered = (answer: Lease | boolean | undefined) => {
       this.#denied = undefined
       this.#hear((now) => {
-        if (typeof given !== 'object') return this.#machine.answered(now, op, given === true)
-        const { epoch, stored, ageMs = 0, isFirst = false } = given
+        if (typeof answer !== 'object') return this.#machine.answered(now, op, answer === true)
+        const { epoch, stored, ageMs = 0, isFirst = false } = answer
         this.#machine.elected(now, op, epoch, stored, ageMs, isFirst)
       })
     }

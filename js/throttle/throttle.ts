@@ -258,13 +258,13 @@ export class Throttle extends ThrottleEventTarget {
       const permit = this.#request(target, options)
       if (!(permit instanceof Promise)) {
         // The caller cannot use it before the microtasks run.
-        this.#scheduler.driver.given(permit)
+        this.#scheduler.driver.granted(permit)
         queueMicrotask(() => this.#scheduler.driver.started(permit))
         return Promise.resolve(handedOut(permit, options))
       }
-      return permit.then((given) => {
-        this.#scheduler.driver.started(given)
-        return handedOut(given, options)
+      return permit.then((granted) => {
+        this.#scheduler.driver.started(granted)
+        return handedOut(granted, options)
       })
     } catch (error) {
       return Promise.reject(error)

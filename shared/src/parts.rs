@@ -30,19 +30,19 @@ impl Parts {
     /// have; who would exceed it begins anew.
     pub fn take(&mut self, from: MemberId, part: Part) -> Option<Vec<u8>> {
         let Part { frame, index, count, bytes } = part;
-        let held: usize = self.0.values().map(|begun| begun.bytes.len()).sum();
+        let held: usize = self.0.values().map(|started| started.bytes.len()).sum();
         if index == 0 {
             self.0.insert(from, Begun { frame, ..Begun::default() });
         }
-        let begun = self.0.get_mut(&from)?;
-        let is_next = begun.frame == frame && begun.next == index && index < count;
+        let started = self.0.get_mut(&from)?;
+        let is_next = started.frame == frame && started.next == index && index < count;
         if !is_next || held + bytes.len() > MOST_BYTES {
             self.0.remove(&from);
             return None;
         }
-        begun.next += 1;
-        begun.bytes.extend(bytes);
-        if begun.next < count { None } else { self.0.remove(&from).map(|begun| begun.bytes) }
+        started.next += 1;
+        started.bytes.extend(bytes);
+        if started.next < count { None } else { self.0.remove(&from).map(|started| started.bytes) }
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
                 parts.take(MemberId([sender; 16]), Part { frame: 1, index, count: u32::MAX, bytes });
             }
         }
-        let held: usize = parts.0.values().map(|begun| begun.bytes.len()).sum();
+        let held: usize = parts.0.values().map(|started| started.bytes.len()).sum();
         assert!(held <= MOST_BYTES, "{held}");
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 impl Leader {
     /// Stories: what flies, the oldest first; who waits, by age; what followed. Then all are asked.
     pub fn take(&mut self, now: Instant, stories: Vec<Story>) {
-        let (mut flying, mut waiting, mut given) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut flying, mut waiting, mut orders) = (Vec::new(), Vec::new(), Vec::new());
         for Story { from, head, open, at } in stories {
             let session = head.session;
             let is_full = self.peers.len() >= MOST_MEMBERS && !self.peers.contains_key(&from);
@@ -43,7 +43,7 @@ impl Leader {
                         let flight = Flight { ago: flight.ago + later, ..flight };
                         flying.push((from, flight, Some(told)));
                     }
-                    Fact::Order(_, ago, order) => given.push((ago + later, order)),
+                    Fact::Order(_, ago, order) => orders.push((ago + later, order)),
                 }
             }
             for mut ask in open.waiting {
@@ -66,7 +66,7 @@ impl Leader {
                 self.ask(now, from, ask);
             }
         }
-        for (ago, order) in oldest_first(given, |(ago, _)| *ago) {
+        for (ago, order) in oldest_first(orders, |(ago, _)| *ago) {
             self.apply(now, &order, ago);
         }
         for ((from, session, number), acts) in core::mem::take(&mut self.ahead) {

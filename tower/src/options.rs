@@ -70,10 +70,10 @@ pub enum LongRetryAfter {
 
 /// Makes a type of others.
 macro_rules! from {
-    ($($given:ty => $of:ty, $with:expr;)*) => {
-        $(impl From<$given> for $of {
-            fn from(given: $given) -> Self {
-                $with(given)
+    ($($typed:ty => $of:ty, $with:expr;)*) => {
+        $(impl From<$typed> for $of {
+            fn from(typed: $typed) -> Self {
+                $with(typed)
             }
         })*
     };
@@ -204,7 +204,7 @@ macro_rules! options {
 
                 fn deserialize_any<V: serde::de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
                     let value = Typed::typed(self);
-                    serde::Deserializer::deserialize_any(Given(value), visitor)
+                    serde::Deserializer::deserialize_any(SerdeValue(value), visitor)
                 }
 
                 serde::forward_to_deserialize_any! {
@@ -225,9 +225,9 @@ macro_rules! options {
 include!("settings.rs");
 
 /// A value that serde reads.
-pub(crate) struct Given(pub Value);
+pub(crate) struct SerdeValue(pub Value);
 
-impl IntoDeserializer<'_> for Given {
+impl IntoDeserializer<'_> for SerdeValue {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -235,7 +235,7 @@ impl IntoDeserializer<'_> for Given {
     }
 }
 
-impl<'de> Deserializer<'de> for Given {
+impl<'de> Deserializer<'de> for SerdeValue {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -244,9 +244,9 @@ impl<'de> Deserializer<'de> for Given {
             Value::Bool(flag) => visitor.visit_bool(flag),
             Value::Number(number) => visitor.visit_f64(number),
             Value::Text(text) | Value::Other(text) => visitor.visit_string(text),
-            Value::List(items) => visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(Given))),
+            Value::List(items) => visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(SerdeValue))),
             Value::Map(entries) => {
-                let entries = entries.into_iter().map(|(key, value)| (key, Given(value)));
+                let entries = entries.into_iter().map(|(key, value)| (key, SerdeValue(value)));
                 visitor.visit_map(MapDeserializer::new(entries))
             }
         }

@@ -436,8 +436,8 @@ impl fmt::Debug for Throttle {
     }
 }
 
-pub(crate) fn value_of<'de>(given: impl Deserializer<'de>, want: &str) -> Result<Value, ConfigError> {
-    Value::deserialize(given).map_err(|error| ConfigError {
+pub(crate) fn value_of<'de>(typed: impl Deserializer<'de>, want: &str) -> Result<Value, ConfigError> {
+    Value::deserialize(typed).map_err(|error| ConfigError {
         problems: vec![Problem { path: String::new(), want: want.into(), got: error.to_string() }],
     })
 }

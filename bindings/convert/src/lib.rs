@@ -106,10 +106,10 @@ pub fn problems(error: ConfigError) -> JsValue {
 /// The result of an export. V8 puts a call into the code around it where one value comes back. It ends the
 /// program where that value is a reference and the code is thrown away meanwhile (Node 20 and 22). A result
 /// crosses as numbers in the memory.
-pub type Given = Result<JsValue, JsValue>;
+pub type Exported = Result<JsValue, JsValue>;
 
 /// A value for JavaScript, as an export gives it.
-pub fn given(value: &Value) -> Given {
+pub fn exported(value: &Value) -> Exported {
     Ok(js(value))
 }
 

@@ -14,7 +14,7 @@ use autothrottle::{
     Boundary,
     boundary::{self, Outcome},
 };
-use autothrottle_convert::{Given, given, problems, value};
+use autothrottle_convert::{Exported, exported, problems, value};
 use wasm_bindgen::prelude::*;
 
 use self::memory::make_room;
@@ -49,8 +49,8 @@ impl WasmEngine {
         self.0.restore(value(&snapshot), now, wall_ms).map_err(problems)
     }
 
-    pub fn snapshot(&self, now: f64, wall_ms: f64) -> Given {
-        given(&self.0.snapshot(now, wall_ms))
+    pub fn snapshot(&self, now: f64, wall_ms: f64) -> Exported {
+        exported(&self.0.snapshot(now, wall_ms))
     }
 
     #[wasm_bindgen(getter)]
@@ -93,15 +93,15 @@ impl WasmEngine {
         self.0.configure(now, scope, value(&partial)).map_err(problems)
     }
 
-    pub fn take_notices(&mut self) -> Given {
-        given(&self.0.take_notices())
+    pub fn take_notices(&mut self) -> Exported {
+        exported(&self.0.take_notices())
     }
 
     /// Of all scopes without one.
-    pub fn stats_of(&self, now: f64, scope: Option<f64>) -> Given {
+    pub fn stats_of(&self, now: f64, scope: Option<f64>) -> Exported {
         match scope {
-            Some(scope) => given(&self.0.scope_stats(now, scope)),
-            None => given(&self.0.stats(now)),
+            Some(scope) => exported(&self.0.scope_stats(now, scope)),
+            None => exported(&self.0.stats(now)),
         }
     }
 
@@ -210,8 +210,8 @@ fn with_seed(engine: &mut WasmEngine) {
 }
 
 #[wasm_bindgen]
-pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, flags: u32) -> Given {
-    given(&boundary::parse_hints(lines, status, wall_ms, flags))
+pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, flags: u32) -> Exported {
+    exported(&boundary::parse_hints(lines, status, wall_ms, flags))
 }
 
 /// The name that was meant, if one of `known` (one a line) is near enough; else an empty text.

@@ -11,7 +11,7 @@ use autothrottle::{
     Boundary, Instant, Robots, Span, Value,
     boundary::{Outcome, STRIDE, told},
 };
-use autothrottle_convert::{Given, given, js, list, problems, value};
+use autothrottle_convert::{Exported, exported, js, list, problems, value};
 use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Names, Offline, Order, Refusal, Settings, Shared, store::is_for_good,
 };
@@ -134,8 +134,8 @@ impl WasmShared {
     }
 
     /// After -1 of `submit`.
-    pub fn take_refusal(&mut self) -> Given {
-        self.refused.take().map_or(Ok(JsValue::UNDEFINED), |refusal| given(&Value::from(&refusal)))
+    pub fn take_refusal(&mut self) -> Exported {
+        self.refused.take().map_or(Ok(JsValue::UNDEFINED), |refusal| exported(&Value::from(&refusal)))
     }
 
     /// A ticket, or -1.
@@ -283,7 +283,7 @@ impl WasmShared {
     }
 
     /// The next effect to perform, if there is one: its place in [`effect`], then what belongs to it.
-    pub fn poll_effect(&mut self, now: f64) -> Given {
+    pub fn poll_effect(&mut self, now: f64) -> Exported {
         let now = self.at(now);
         Ok(self.machine.poll_effect(now).map_or(JsValue::UNDEFINED, effect))
     }
@@ -312,9 +312,9 @@ impl WasmShared {
         self.machine.in_flight()
     }
 
-    pub fn status(&self, now: f64) -> Given {
+    pub fn status(&self, now: f64) -> Exported {
         let now = Instant::from_millis(now).unwrap_or(self.now);
-        given(&Value::from(&self.machine.status(now)))
+        exported(&Value::from(&self.machine.status(now)))
     }
 
     /// `reason` and `reason_scope` say more.
@@ -337,19 +337,19 @@ impl WasmShared {
         self.reason_scope.clone()
     }
 
-    pub fn stats(&mut self, now: f64) -> Given {
+    pub fn stats(&mut self, now: f64) -> Exported {
         let now = self.at(now);
-        given(&self.machine.stats(now))
+        exported(&self.machine.stats(now))
     }
 
-    pub fn scope_stats(&mut self, now: f64, scope: f64) -> Given {
+    pub fn scope_stats(&mut self, now: f64, scope: f64) -> Exported {
         let (now, name) = (self.at(now), self.name(scope));
-        given(&self.machine.scope_stats(now, &name))
+        exported(&self.machine.scope_stats(now, &name))
     }
 
-    pub fn snapshot(&mut self, now: f64, wall_ms: f64) -> Given {
+    pub fn snapshot(&mut self, now: f64, wall_ms: f64) -> Exported {
         let now = self.at(now);
-        given(&self.machine.snapshot(now, wall_ms))
+        exported(&self.machine.snapshot(now, wall_ms))
     }
 
     #[wasm_bindgen(getter)]

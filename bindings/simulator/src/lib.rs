@@ -7,7 +7,7 @@ use autothrottle::{
     Instant, Value,
     simulate::{Exchange, Live, PlayedServer, Simulation, Summary, Trace},
 };
-use autothrottle_convert::{Given, given, problems, value};
+use autothrottle_convert::{Exported, exported, problems, value};
 use wasm_bindgen::prelude::*;
 
 /// The result of a simulation. The trace leaves as columns, one number a request.
@@ -27,8 +27,8 @@ pub fn simulate(options: JsValue) -> Result<Simulated, JsValue> {
 
 #[wasm_bindgen]
 impl Simulated {
-    pub fn summary(&self) -> Given {
-        given(&Value::from(&self.summary))
+    pub fn summary(&self) -> Exported {
+        exported(&Value::from(&self.summary))
     }
 
     pub fn client(&self) -> Vec<u32> {
@@ -87,16 +87,16 @@ impl LiveSimulation {
         self.0.configure_network(value(&partial)).map_err(problems)
     }
 
-    pub fn take_events(&mut self) -> Given {
-        given(&self.0.take_events())
+    pub fn take_events(&mut self) -> Exported {
+        exported(&self.0.take_events())
     }
 
-    pub fn state(&self, client: u32) -> Given {
-        given(&self.0.state(client as usize))
+    pub fn state(&self, client: u32) -> Exported {
+        exported(&self.0.state(client as usize))
     }
 
-    pub fn summary(&self) -> Given {
-        given(&Value::from(&self.0.summary()))
+    pub fn summary(&self) -> Exported {
+        exported(&Value::from(&self.0.summary()))
     }
 
     pub fn client(&self) -> Vec<u32> {
@@ -135,8 +135,8 @@ impl Played {
         PlayedServer::new(value(&description), seed as u64).map(Self).map_err(problems)
     }
 
-    pub fn answer(&mut self, now: f64) -> Given {
-        given(&self.0.answer(now))
+    pub fn answer(&mut self, now: f64) -> Exported {
+        exported(&self.0.answer(now))
     }
 
     pub fn limit(&self, now: f64) -> f64 {

@@ -189,8 +189,8 @@ class BaseThrottle:
             wait = wait._replace(is_taken=True)
             with self._scheduler.asking():
                 asked = ask("get_scopes", request.url, lambda: hook(request), self._is_plain)
-                given = await (self._entering(asked, wait.max_wait) if iscoroutinefunction(hook) else asked)
-            scopes = checked_scopes("get_scopes", request.url, given)
+                result = await (self._entering(asked, wait.max_wait) if iscoroutinefunction(hook) else asked)
+            scopes = checked_scopes("get_scopes", request.url, result)
             if wait.max_wait is not None:
                 left = wait.max_wait - (self._clock.now() - start) / NANOS
                 if left < 0:

@@ -79,13 +79,13 @@ RobotsRules: TypeAlias = Callable[[str, str, str], Callable[[str], bool]]
 async def ask(hook: str, url: str, call: Callable[[], T | Awaitable[T]], is_plain: bool) -> T:
     """The result of a hook, awaited if it has to be. ``is_plain``: in a thread, without await."""
     try:
-        given = call()
-        if not inspect.isawaitable(given):
-            return given
+        result = call()
+        if not inspect.isawaitable(result):
+            return result
         if not is_plain:
-            return await given
-        if inspect.iscoroutine(given):
-            given.close()
+            return await result
+        if inspect.iscoroutine(result):
+            result.close()
         raise ManagerError(hook, "gave an awaitable; with threads want a plain function")
     except ManagerError:
         raise
@@ -171,14 +171,14 @@ def checked_scopes(hook: str, url: str, scopes: object) -> Scopes:
     raise ManagerError(hook, f"gave {shown(scopes)} for {url}; want a name, names, or a map of costs")
 
 
-def hints_of(hook: str, given: object) -> Hints | None:
+def hints_of(hook: str, result: object) -> Hints | None:
     """The result of ``get_hints``, in the engine's form."""
-    if given is None:
+    if result is None:
         return None
-    if not isinstance(given, Mapping):
-        raise ManagerError(hook, f"gave {shown(given)}; want a mapping")
+    if not isinstance(result, Mapping):
+        raise ManagerError(hook, f"gave {shown(result)}; want a mapping")
     hints: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in result.items():
         if key not in ("delay", "limit", "remaining", "reset", "window"):
             raise ManagerError(
                 hook, f"gave {key}: {shown(value)}; want delay, limit, remaining, reset, window"

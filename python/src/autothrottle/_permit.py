@@ -240,9 +240,9 @@ class Permit:
                 raise TypeError(f"settle: want a response with a status; got {response!r:.60}")
             status, headers = answer.status, answer.headers if headers is None else headers
         slip = None
-        given: object = error
-        if given is not None and not isinstance(given, BaseException):
-            slip, error = f"error: want an exception; got {given!r:.60}", None
+        typed: object = error
+        if typed is not None and not isinstance(typed, BaseException):
+            slip, error = f"error: want an exception; got {typed!r:.60}", None
         if headers is not None:
             typed, headers = headers, fields_of(headers)
             if headers is None:
@@ -274,11 +274,11 @@ class Permit:
     def give(self, target: object) -> Permit:
         """The same permit for who sends its request; this one is settled."""
         self._is_settled = True
-        given = Permit(self._scheduler, self._ticket, self.scopes, target, self.charge)
-        given.again = self.again
-        self.heir = given
-        given.started()
-        return given
+        permit = Permit(self._scheduler, self._ticket, self.scopes, target, self.charge)
+        permit.again = self.again
+        self.heir = permit
+        permit.started()
+        return permit
 
     def take(self) -> bool:
         """Marks it as settled; ``False`` if it was."""
@@ -349,7 +349,7 @@ def exit_block(permit: Permit) -> None:
     _around.set(kept)
 
 
-def given_by_hand(permit: Permit) -> Permit:
+def granted_by_hand(permit: Permit) -> Permit:
     """A permit that is in no block."""
     if not permit.is_settled:
         permit._scheduler.by_hand.add(permit._ticket)
@@ -404,8 +404,8 @@ class Started(Coroutine[Any, Any, T]):
 
     __slots__ = ("_then", "_work")
 
-    def __init__(self, given: Awaitable[T], then: Callable[[], object]) -> None:
-        self._work: Coroutine[Any, Any, T] = given if inspect.iscoroutine(given) else _awaited(given)
+    def __init__(self, work: Awaitable[T], then: Callable[[], object]) -> None:
+        self._work: Coroutine[Any, Any, T] = work if inspect.iscoroutine(work) else _awaited(work)
         self._then: Callable[[], object] | None = then
 
     def send(self, value: Any) -> Any:
@@ -438,5 +438,5 @@ class Started(Coroutine[Any, Any, T]):
         return self.send(None)
 
 
-async def _awaited(given: Awaitable[T]) -> T:
-    return await given
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work

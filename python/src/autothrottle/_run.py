@@ -100,11 +100,11 @@ async def _asked_about(core: Runner, permit: Permit, result: object, outcome: Ou
     """The outcome, bad where the caller calls the answer so."""
     url = str(getattr(permit.target, "url", permit.target))
     try:
-        given = await ask("retry.when", url, lambda: core._settings.when(result), core._is_plain)
+        is_bad = await ask("retry.when", url, lambda: core._settings.when(result), core._is_plain)
     except BaseException:
         permit.end(outcome)
         raise
-    if given:
+    if is_bad:
         outcome.backoff = True
     return outcome
 
@@ -146,7 +146,7 @@ def check_function(method: str, fn: object) -> None:
         raise TypeError(f"{method}: want a function; got {started if isawaitable(fn) else f'{fn!r:.60}'}")
 
 
-def given(fn: Any, args: tuple[Any, ...]) -> Callable[[Permit], Any]:
+def bound(fn: Any, args: tuple[Any, ...]) -> Callable[[Permit], Any]:
     """A call of a function with these arguments; with its permit, if it has a parameter of that name.
 
     Raises for what is no function: before anything waits for it.

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overl
 from ._base import BaseThrottle, refuse
 from ._clock import NANOS, SystemClock
 from ._exchange import run_now
-from ._permit import Charge, Permit, Waiting, given_by_hand
+from ._permit import Charge, Permit, Waiting, granted_by_hand
 from ._requests import target_of, wait_of
-from ._run import RunRetry, check_function, given, run
+from ._run import RunRetry, bound, check_function, run
 from ._scheduler import Scheduler
 from ._scopes import Scopes
 from ._watch import abandon
@@ -227,7 +227,7 @@ class ThreadThrottle(BaseThrottle):
         The arguments are those of ``autothrottle.Throttle.acquire``.
         """
         wait = wait_of(priority, cost, delay, max_wait)
-        return given_by_hand(run_now(self._enter(target, scopes, wait)))
+        return granted_by_hand(run_now(self._enter(target, scopes, wait)))
 
     def run(
         self,
@@ -246,7 +246,7 @@ class ThreadThrottle(BaseThrottle):
         It reads answers as ``autothrottle.Throttle.run`` does; ``permit`` and ``retry`` mean the same.
         """
         wait = wait_of(priority, cost, delay, max_wait)
-        result: T = run_now(run(self, target, given(fn, args), scopes, wait, retry))
+        result: T = run_now(run(self, target, bound(fn, args), scopes, wait, retry))
         return result
 
     async def _call(self, call: Callable[[Permit], Any], permit: Permit, limit: float | None) -> Any:
@@ -310,9 +310,9 @@ class ThreadThrottle(BaseThrottle):
             raise
         return waiting.take()
 
-    async def _within(self, limit: float, given: Awaitable[T]) -> T:
-        if isinstance(given, Coroutine):
-            given.close()
+    async def _within(self, limit: float, work: Awaitable[T]) -> T:
+        if isinstance(work, Coroutine):
+            work.close()
         raise ConfigError([Problem("request_timeout", _NO_TIMEOUT, f"{limit:g}")])
 
 

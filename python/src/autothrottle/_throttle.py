@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, ca
 
 from ._base import BaseThrottle
 from ._clock import NANOS, Timer
-from ._permit import Permit, Started, Wait, Waiting, enter_block, exit_block, given_by_hand
+from ._permit import Permit, Started, Wait, Waiting, enter_block, exit_block, granted_by_hand
 from ._requests import seconds_of, target_of, wait_of
-from ._run import RunRetry, check_function, check_items, given, map_items, run
+from ._run import RunRetry, bound, check_function, check_items, map_items, run
 from ._scheduler import Scheduler
 from ._scopes import Scopes
 from .errors import ClosedError, ThrottleTimeoutError
@@ -175,7 +175,7 @@ class Acquisition(Awaitable[Permit]):
     def __await__(self) -> Generator[Any, Any, Permit]:
         self._is_awaited = True
         permit = yield from self._throttle._enter(self._target, self._scopes, self._wait).__await__()
-        return given_by_hand(permit)
+        return granted_by_hand(permit)
 
     async def __aenter__(self) -> Permit:
         self._is_awaited = True
@@ -183,8 +183,8 @@ class Acquisition(Awaitable[Permit]):
         if self._scopes is None and throttle._settings.get_scopes is not None:
             permit = await throttle._enter(self._target, None, self._wait)
         else:
-            given = throttle._begin(self._target, self._scopes, self._wait)
-            permit = given if isinstance(given, Permit) else await throttle._wait(given)
+            entered = throttle._begin(self._target, self._scopes, self._wait)
+            permit = entered if isinstance(entered, Permit) else await throttle._wait(entered)
         self._permit = permit
         enter_block(permit)
         return permit
@@ -315,7 +315,7 @@ class Throttle(BaseThrottle):
         limit = seconds_of("request_timeout", request_timeout)
         limit = self._settings.request_timeout if limit is None else limit
         wait = wait_of(priority, cost, delay, max_wait)
-        return await run(self, target, given(fn, args), scopes, wait, retry, limit)
+        return await run(self, target, bound(fn, args), scopes, wait, retry, limit)
 
     async def _call(self, call: Callable[[Permit], Any], permit: Permit, limit: float | None) -> Any:
         result = call(permit)
@@ -457,9 +457,9 @@ class Throttle(BaseThrottle):
                 scheduler.cancel(alarm)
             task.cancel()
 
-    async def _within(self, limit: float, given: Awaitable[T]) -> T:
+    async def _within(self, limit: float, work: Awaitable[T]) -> T:
         """The result, unless it takes too long; then it is cancelled, without a wait for that."""
-        task = asyncio.ensure_future(given)
+        task = asyncio.ensure_future(work)
         late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def ring() -> None:

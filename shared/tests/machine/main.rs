@@ -504,14 +504,14 @@ fn a_strict_quota_waits_for_its_window_where_nobody_knows_what_was_spent() {
     group.stored = Some((b"garbage".to_vec(), 1_000_000));
     group.epoch = 4;
     group.ask(0, 20);
-    let begun = group.now;
+    let started = group.now;
     group.run(2_000_000, 10_000);
     // The next leader knows it from the snapshot, which can be read.
     let leader = (0..2).find(|&of| group.role(of) == Role::Leader).unwrap();
     group.dead.push(leader);
     group.ask(1 - leader, 20);
     group.run(6_000_000, 10_000);
-    let first = group.sent.first().unwrap().0 - begun;
+    let first = group.sent.first().unwrap().0 - started;
     assert!((3_000_000..4_500_000).contains(&first), "{first}");
     assert!(group.most_within(2_990_000) <= 10);
 }

@@ -355,13 +355,13 @@ class SharedHost:
     def _answer(
         self, op: int, answer: Callable[[Any, int], None]
     ) -> Callable[[Any, BaseException | None], None]:
-        def done(given: Any, error: BaseException | None) -> None:
+        def done(result: Any, error: BaseException | None) -> None:
             if self._is_closed:
                 return
             now = self._now()
             if error is None:
                 self._denied = None
-                answer(given, now)
+                answer(result, now)
             else:
                 self._broken = error
                 if isinstance(error, ConfigError):

@@ -176,8 +176,8 @@ def add_scope(scopes: Scopes, scope: str, cost: float | None = None, /) -> dict[
 
 def update_scope_backoff(backoffs: Backoffs, scope: str, /, **change: Any) -> dict[str, dict[str, Any]]:
     """These backoffs with more about one scope: keys of :class:`ScopeBackoff`."""
-    given: Any = backoffs or {}
-    found: dict[str, Any] = {**backoff_map(given)}
+    typed: Any = backoffs or {}
+    found: dict[str, Any] = {**backoff_map(typed)}
     return {**found, scope: {**found.get(scope, {}), **change}}
 
 
