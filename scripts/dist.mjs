@@ -158,9 +158,9 @@ async function esModules() {
       for (const module of modules)
         made[`${folder}${bringer(folder, module)}`] = `
         ${isInIndex(folder, module) ? `${givesExit('node')}\nexport * from './js/index.ts'` : "import 'whole'"}
-        import { give } from './js/wasm/load/given.ts'
+        import { setModuleSource } from './js/wasm/load/module-source.ts'
         ${source(module)}
-        give('${module}', source)`
+        setModuleSource('${module}', source)`
     }
   }
   made['exit-module'] = givesExit('')

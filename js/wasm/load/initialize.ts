@@ -10,7 +10,7 @@ import { builtin } from '../../base/builtin.js'
 import { tagOf } from '../../base/checks.js'
 import { NotInitializedError, WasmBlockedError } from '../../base/errors.js'
 import { slimBuild as build } from './build.js'
-import { give } from './given.js'
+import { setModuleSource } from './module-source.js'
 
 /** The type of a compiled module; a compiler may not know its types. */
 type Compiled = typeof globalThis extends { WebAssembly: { Module: { prototype: infer Module } } }
@@ -35,7 +35,7 @@ export async function initialize(source: ModuleSource | PromiseLike<ModuleSource
     throw new NotInitializedError(
       `this is version ${build.version}; the module is of ${version ?? 'another'}`,
     )
-  give('engine', () => compiled)
+  setModuleSource('engine', () => compiled)
 }
 
 async function moduleOf(source: ModuleSource): Promise<WebAssembly.Module> {

@@ -4,8 +4,8 @@
  */
 import { initSync, refusal, throwAs, WasmAsked, WasmBody } from '../../../pkg/llm.js'
 import { EngineBrokenError } from '../../base/errors.js'
-import { moduleOf } from './given.js'
 import { llmModule } from './llm-module.js'
+import { moduleOf } from './module-source.js'
 
 export type { WasmAsked, WasmBody }
 

@@ -7,7 +7,7 @@
 import { initSync, throwAs } from '../../../pkg/autothrottle.js'
 import { EngineBrokenError } from '../../base/errors.js'
 import { engineModule } from './engine-module.js'
-import { moduleOf } from './given.js'
+import { moduleOf } from './module-source.js'
 
 export {
   check_driver_options,

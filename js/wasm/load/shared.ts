@@ -4,7 +4,7 @@
  */
 import { initSync, throwAs, WasmShared } from '../../../pkg/shared.js'
 import { EngineBrokenError } from '../../base/errors.js'
-import { moduleOf } from './given.js'
+import { moduleOf } from './module-source.js'
 import { sharedModule } from './shared-module.js'
 
 export type { WasmShared }

@@ -2,7 +2,7 @@
  * Brings the simulator in, on first use and synchronously. A module of its own: throttles do not carry it.
  */
 import { initSync, LiveSimulation, Played, simulate } from '../../../pkg/simulator.js'
-import { moduleOf } from './given.js'
+import { moduleOf } from './module-source.js'
 import { simulatorModule } from './simulator-module.js'
 
 let isLoaded = false

@@ -8,20 +8,20 @@ type Source = () => WebAssembly.Module | Uint8Array<ArrayBuffer>
 
 type Name = 'engine' | 'simulator' | 'shared' | 'llm'
 
-const given: { [name in Name]?: Source } = {}
+const sources: { [name in Name]?: Source } = {}
 
 /** Says where a module comes from, for all that is made from now on. */
-export function give(name: Name, source: Source): void {
-  given[name] = source
+export function setModuleSource(name: Name, source: Source): void {
+  sources[name] = source
 }
 
 /**
- * A module, compiled by this call: what was given, else what is here.
+ * A module, compiled by this call: of the source that was set, else of `here`.
  *
  * @throws {WasmBlockedError} where compiling is forbidden.
  */
 export function moduleOf(name: Name, here: Source): WebAssembly.Module {
-  const made = (given[name] ?? here)()
+  const made = (sources[name] ?? here)()
   return ArrayBuffer.isView(made) ? compile(made as Uint8Array<ArrayBuffer>) : made
 }
 
