@@ -10,7 +10,7 @@
 //! | | `anthropic-…`, `x-ms-…`, `X-HubSpot-…`, `x-amzn-…` | the vendors' manuals |
 //! | | `X-RateLimit-Resource`, `X-RateLimit-Bucket` | GitHub, Discord |
 //! | here | `x-should-retry` | `OpenAI`, Anthropic |
-//! | `peculiar` | what follows no family: Discogs, Etsy, Riot, Shopify, Zendesk, … | the vendors' manuals |
+//! | `single_vendor` | what follows no family: Discogs, Etsy, Riot, Shopify, Zendesk, … | the vendors' manuals |
 //! | `date`, `value`, `structured` | what stands in them | RFC 9110 §5.6.7, ISO 8601, Go, RFC 9651 |
 //!
 //! `fields` keeps what matters, `decide` says what it means, `budgets` whom it is for.
@@ -23,7 +23,7 @@ mod budgets;
 mod date;
 mod decide;
 mod fields;
-mod peculiar;
+mod single_vendor;
 mod rate_limit;
 mod retry_after;
 mod structured;

@@ -10,7 +10,7 @@
 use super::{
     Hints, Quota,
     fields::{Fields, MOST_QUOTAS, lower, name},
-    peculiar::{self, Part, X},
+    single_vendor::{self, Part, X},
     rate_limit,
     structured::{self, Item, Param},
     value::{self, Clock},
@@ -90,7 +90,7 @@ pub(super) fn read(fields: &Fields, reading: Reading, hints: &mut Hints) {
         }
         hints.rate_per_million_s = hints.rate_per_million_s.or_else(|| group.rate());
     }
-    peculiar::read(fields, &mut hints.quotas);
+    single_vendor::read(fields, &mut hints.quotas);
     let amazon = fields.get("x-amzn-ratelimit-limit").and_then(value::rate);
     hints.rate_per_million_s = amazon.or(hints.rate_per_million_s);
     hints.bucket = fields.get("x-ratelimit-bucket").map(name);
@@ -103,7 +103,7 @@ fn groups<'a, 'b>(fields: &'b Fields<'a>) -> Vec<Group<'a, 'b>> {
     for (field, text) in fields.iter() {
         let of_family = FAMILIES.iter().find_map(|&(prefix, family)| Some((family, strip(field, prefix)?)));
         let of_family = of_family.and_then(|(family, rest)| Some((family, part_and_name(rest)?)));
-        let known = of_family.or_else(|| Some((X, peculiar::part_and_name(field)?)));
+        let known = of_family.or_else(|| Some((X, single_vendor::part_and_name(field)?)));
         let Some((family, (part, name))) = known else { continue };
         let is_same = |group: &&mut Group| group.family == family && group.name.eq_ignore_ascii_case(name);
         if let Some(group) = groups.iter_mut().find(is_same) {
