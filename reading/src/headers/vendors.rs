@@ -10,8 +10,8 @@
 use super::{
     Hints, Quota,
     fields::{Fields, MOST_QUOTAS, lower, name},
-    single_vendor::{self, Part, X},
     rate_limit,
+    single_vendor::{self, Part, X},
     structured::{self, Item, Param},
     value::{self, Clock},
 };
