@@ -465,7 +465,7 @@ pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, flags: u32) -> Value 
 /// Of the names in `known`, one a line, the one that is nearest to `typed`; empty if none is near enough to
 /// be meant.
 pub fn nearest(typed: &str, known: &str) -> String {
-    crate::config::meant::nearest_of(typed, known.lines()).unwrap_or_default().into()
+    crate::config::suggestions::nearest_of(typed, known.lines()).unwrap_or_default().into()
 }
 
 /// Checks the options that only a driver reads: see [`crate::config::driver`].

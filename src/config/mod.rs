@@ -5,7 +5,6 @@
 
 pub mod driver;
 mod effect;
-pub(crate) mod meant;
 mod precedence;
 mod quota;
 mod rate;
@@ -14,6 +13,7 @@ mod retry;
 mod scope;
 pub mod scrapy;
 pub(crate) mod setting;
+pub(crate) mod suggestions;
 pub mod table;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! problem with its path. It never stops at the first one.
 
 use super::{
-    meant,
+    suggestions,
     table::{self, DefaultValue, Kind, Row, Section},
 };
 pub use crate::{error::Problems, value::join};
@@ -356,7 +356,7 @@ impl<'a> Fields<'a> {
     /// Whatever is left is unknown: each is a problem, with the nearest name that is known.
     pub fn finish(self) {
         for (key, value) in self.left {
-            let nearest = meant::nearest(self.rows, self.section, &key);
+            let nearest = suggestions::nearest(self.rows, self.section, &key);
             let want = match nearest {
                 Some(name) if name == key => "no such setting here".into(),
                 Some(name) => text(&["a known setting (did you mean ", name, "?)"]),
