@@ -426,7 +426,7 @@ impl<'a> Player<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::corpus;
+    use crate::helpers::corpus;
 
     #[test]
     fn the_corpus_breaks_no_promise() {

@@ -14,7 +14,7 @@ use autothrottle::{
     simulate::{Exchange, Simulation},
 };
 
-use crate::made::json;
+use crate::helpers::json;
 
 /// There and back, in milliseconds; and the time in which sixteen slots send all that windows which begin at
 /// once may hold.

@@ -9,7 +9,7 @@ use autothrottle::{
     simulate::{self, Simulation},
 };
 
-use crate::made::{engine, json};
+use crate::helpers::{engine, json};
 
 fn problems(json: &str) -> Vec<String> {
     let value: Value = serde_json::from_str(json).expect("JSON");

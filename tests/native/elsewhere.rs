@@ -12,7 +12,7 @@ use autothrottle::{
     boundary::{Outcome, flags},
 };
 
-use crate::made::{engine, json, millis};
+use crate::helpers::{engine, json, millis};
 
 /// This many loops ask, each when it has its answer.
 const LOOPS: usize = 32;

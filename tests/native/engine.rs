@@ -7,7 +7,7 @@ use autothrottle::{
     SubmitError, Ticket,
 };
 
-use crate::made::{engine, millis, seeds};
+use crate::helpers::{engine, millis, seeds};
 
 fn request<'a>(scopes: &'a [ScopeId], costs: &'a [f64]) -> Request<'a> {
     Request { costs, ..Request::new(scopes) }

@@ -8,7 +8,7 @@ use autothrottle::{
 };
 use serde_json::Value;
 
-use crate::made::{engine, millis};
+use crate::helpers::{engine, millis};
 
 #[test]
 fn typescript_looks_for_the_same_words() {

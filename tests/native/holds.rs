@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use autothrottle::boundary::{Boundary, Outcome};
 use proptest::prelude::*;
 
-use crate::{budgets::Rig, made::json};
+use crate::{budgets::Rig, helpers::json};
 
 /// Routes of one API, and the budget of each.
 const ROUTES: [(&str, &str); 5] = [

@@ -37,7 +37,7 @@ mod tests {
     use std::{fs, path::Path};
 
     use super::*;
-    use crate::{made::corpus, robots};
+    use crate::{helpers::corpus, robots};
 
     /// Texts that servers sent or might send, from the vectors.
     fn seeds() -> Vec<Vec<u8>> {

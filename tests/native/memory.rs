@@ -3,7 +3,7 @@
 use allocation_counter::measure;
 use autothrottle::{Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket};
 
-use crate::made::{engine, json, millis};
+use crate::helpers::{engine, json, millis};
 
 /// Sends one request of `name` and settles it `latency` ms later.
 fn visit(engine: &mut Engine, now: Instant, name: &str, latency: f64) -> ScopeId {

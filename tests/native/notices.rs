@@ -6,10 +6,10 @@ use autothrottle::{
     Decision, Engine, Feedback, Heard, Held, Hint, Instant, Notice, Request, Span, Ticket, Watch,
 };
 
-use crate::made;
+use crate::helpers;
 
 fn engine(options: &str, watch: Watch) -> Engine {
-    let mut engine = made::engine(options);
+    let mut engine = helpers::engine(options);
     engine.watch(watch);
     engine
 }

@@ -11,7 +11,7 @@ use autothrottle::{
     Ticket, Value,
 };
 
-use crate::made::{engine, json, millis};
+use crate::helpers::{engine, json, millis};
 
 /// A driver with enough to send in one scope, timers that are late by so much and a server that always
 /// answers.

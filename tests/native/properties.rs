@@ -8,7 +8,7 @@ use autothrottle::{
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::made::{engine, json};
+use crate::helpers::{engine, json};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]

@@ -4,7 +4,7 @@ use autothrottle::{
     Config, Decision, Engine, Feedback, Hint, Hints, Request, ScopeId, Snapshot, headers::Context,
 };
 
-use crate::made::{engine, json, millis};
+use crate::helpers::{engine, json, millis};
 
 /// An engine with this quota, of which requests were sent at these milliseconds.
 fn make(quota: &str, sent: &[f64]) -> (Engine, ScopeId) {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use autothrottle::{Answer, Cost, Decision, Feedback, Instant, Request, Rng, ScopeId, Span, Ticket};
 
-use crate::made::{engine, seeds};
+use crate::helpers::{engine, seeds};
 
 const SECOND: u64 = 1_000_000;
 

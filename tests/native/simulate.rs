@@ -16,7 +16,7 @@ use crate::{
     scenarios::{Scenario, best_known, shared, train},
 };
 
-use crate::made::{engine, seeds};
+use crate::helpers::{engine, seeds};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {

@@ -6,7 +6,7 @@ use autothrottle::{
     Ticket, Value, headers::Context,
 };
 
-use crate::made::{json, millis};
+use crate::helpers::{json, millis};
 
 const OPTIONS: &str = r#"{ "seed": 1, "maxInFlight": 9, "defaults": { "concurrency": 3, "jitter": false, "backoff": { "jitter": false } },
     "scopes": {
