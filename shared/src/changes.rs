@@ -98,7 +98,7 @@ impl Leader {
             paused: self.is_paused,
             options: self.options.0.clone(),
             members: alive.chain(former).collect(),
-            aside: self.reserved.take(number),
+            reserved: self.reserved.take(number),
             unknown: self.unknown.map(|since| now.since(since).micros()),
         }
     }

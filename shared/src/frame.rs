@@ -321,7 +321,7 @@ pub struct Memory {
     pub options: Vec<u8>,
     pub members: Vec<Known>,
     /// The amounts of strict quotas that may be spent without another snapshot, by scope.
-    pub aside: Vec<(String, Number)>,
+    pub reserved: Vec<(String, Number)>,
     /// For how many microseconds it was unknown what left of strict quotas before.
     pub unknown: Option<u64>,
     /// The engine's instant was later than the leader's, by this many microseconds.
@@ -364,7 +364,7 @@ wire! {
     struct Grant { id, attempt, later }
     struct Addressed { to, session, echo, reply }
     struct Reply { number, replies, batches, durable, rank, grants, at, valid, soon, flags, refused }
-    struct Memory { epoch, number, snapshot, settings, paused, options, members, aside, unknown, ahead }
+    struct Memory { epoch, number, snapshot, settings, paused, options, members, reserved, unknown, ahead }
     struct Known { id, counted, applied, flying, alive }
 }
 wire! {
@@ -434,7 +434,7 @@ impl Memory {
     pub fn is_sound(&self) -> bool {
         let names = self.members.iter().flat_map(|known| known.flying.iter().map(|(_, names)| names));
         { names }.all(|names| are_names(names))
-            && self.aside.iter().all(|(_, cost)| (0.0..=MOST_COST).contains(&cost.0))
+            && self.reserved.iter().all(|(_, cost)| (0.0..=MOST_COST).contains(&cost.0))
     }
 }
 

@@ -361,7 +361,7 @@ impl Shared {
         let who = (self.id, lease.epoch, self.lease_span());
         let is_new = newest.as_ref().is_none_or(|(memory, _)| memory.options != self.options.0);
         let learned = if newest.is_none() { self.settings.snapshot.clone() } else { None };
-        let reserved = newest.as_ref().map_or(Vec::new(), |(memory, _)| memory.aside.clone());
+        let reserved = newest.as_ref().map_or(Vec::new(), |(memory, _)| memory.reserved.clone());
         let (memory, age) = newest.map_or((None, Span::ZERO), |(memory, age)| (Some(memory), age));
         let unknown = is_wrong;
         let beginning = Beginning { memory, age, gone: self.way.gone, share: None, learned, unknown };

@@ -142,7 +142,7 @@ fn follow(memory: &mut Memory, changes: Vec<Change>) {
             memory.members.retain(|other| other.id != known.id);
             memory.members.push(known);
         }
-        (memory.paused, memory.aside, memory.unknown) = (later.paused, later.aside, later.unknown);
+        (memory.paused, memory.reserved, memory.unknown) = (later.paused, later.reserved, later.unknown);
         memory.ahead = later.ahead;
     }
     let snapshot = vec![("version", 1.0.into()), ("scopes", Value::Map(scopes))];
@@ -210,7 +210,7 @@ mod tests {
             paused: number == 3,
             options: vec![1; number as usize],
             members: Vec::new(),
-            aside: Vec::new(),
+            reserved: Vec::new(),
             unknown: None,
             ahead: 0,
         }
