@@ -68,6 +68,10 @@ class Play:
 
             self.options["get_scopes"] = get_scopes
 
+    def begin(self, throttle: Throttle | ThreadThrottle) -> None:
+        if "robots" in self.case:
+            throttle.robots(PAGE, self.case["robots"], user_agent="bot")
+
     def page(self, index: int) -> str:
         pages = self.case.get("pages", [PAGE])
         return str(pages[index % len(pages)])
@@ -122,6 +126,7 @@ async def test_tasks(case: dict[str, Any], clock: FakeClock) -> None:
     play = Play(case, clock)
     throttle = Throttle(**play.options)
     heard = warned(throttle)
+    play.begin(throttle)
     end = SimpleNamespace(error=None, given=None, at=0.0, late=None, drained=None)
     held = [await throttle.acquire(PAGE) for _ in range(case.get("holds", 0))]
 
@@ -193,6 +198,7 @@ def test_threads(case: dict[str, Any], clock: FakeClock) -> None:
     play = Play(case, clock)
     throttle = ThreadThrottle(**play.options)
     heard = warned(throttle)
+    play.begin(throttle)
 
     def work(permit: Any) -> Response | None:
         for step in play.steps():

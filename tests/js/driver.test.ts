@@ -33,6 +33,8 @@ interface Case {
   /** How often it is called, one after the other; or all at once. */
   times?: number
   isTogether?: boolean
+  /** The robots.txt of the server, which is known before the first call. */
+  robots?: string
   /** Permits that are taken first and never settled. */
   holds?: number
   /** When the throttle is drained: then another call follows at once. */
@@ -89,6 +91,7 @@ async function play(each: Case) {
   } as ThrottleOptions)
   const warnings: string[] = []
   throttle.addEventListener('warning', ({ code }) => warnings.push(code))
+  if (each.robots !== undefined) throttle.robots(PAGE, each.robots, { userAgent: 'bot' })
   let calls = 0
   const work = async (permit: Permit): Promise<unknown> => {
     const steps = does[Math.min(calls++, does.length - 1)]!

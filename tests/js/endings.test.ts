@@ -9,7 +9,10 @@ import { test } from 'node:test'
 import { createThrottle, type RetryOptions, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
-type Answer = { status: number; headers?: Record<string, string> } | { fails: 'connection' | 'timeout' }
+type Answer =
+  | { status: number; headers?: Record<string, string> }
+  | { fails: 'connection' | 'timeout' }
+  | { never: true }
 
 interface Case {
   name: string
@@ -55,8 +58,9 @@ for (const { name, options, method = 'GET', body, when, answers, ...expected } o
       const answer = answers[Math.min(calls++, answers.length - 1)]!
       if ('fails' in answer)
         throw Object.assign(new TypeError('fetch failed'), { cause: { code: CODES[answer.fails] } })
+      if ('never' in answer) return await new Promise<Response>(() => {})
       const { status, headers = {} } = answer
-      const isEmpty = status === 204 || status === 205 || status === 304
+      const isEmpty = method === 'HEAD' || status === 204 || status === 205 || status === 304
       return new Response(isEmpty ? null : 'body', { status, headers })
     }
     const { retry } = options
@@ -71,7 +75,10 @@ for (const { name, options, method = 'GET', body, when, answers, ...expected } o
     void throttle.fetch(PAGE, { method, ...sends } as RequestInit).then(
       ({ status }) => (told = { status, ends: clock.now() }),
       ({ name, message }: Error) =>
-        (told = message === 'fetch failed' ? { fails: true, ends: clock.now() } : { error: name }),
+        (told =
+          message === 'fetch failed'
+            ? { fails: true, ends: clock.now() }
+            : { error: name, ends: clock.now() }),
     )
     await clock.advance(30_000)
     const { ends = told.ends, inFlight = 0, ...others } = expected

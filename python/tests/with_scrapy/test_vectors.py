@@ -34,6 +34,8 @@ def why_no_ending(case: dict[str, Any]) -> str | None:
         return "a request waits for its scope however long that is"
     if "when" in case:
         return "a middleware of the user's reads bodies"
+    if "requestTimeout" in case["options"]:
+        return "DOWNLOAD_TIMEOUT ends what never answers"
     if "release" in case["options"]:
         return "an answer of Scrapy's has its whole body"
     if "x-should-retry" in headers or (headers and case["answers"][0]["status"] in (403, 413)):
@@ -97,7 +99,7 @@ async def to_the_end(bench: Bench, request: Request) -> dict[str, Any]:
     return {**ended, "ends": round((bench.clock.at - start) / SECOND * 1000)}
 
 
-@pytest.mark.parametrize("case", told("endings", why_no_ending, (14, 23)), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", told("endings", why_no_ending, (20, 33)), ids=lambda case: case["name"])
 @virtual
 async def test_endings(case: dict[str, Any]) -> None:
     bench = bench_of(case["options"], case["options"].get("retry"))
@@ -114,7 +116,7 @@ async def test_endings(case: dict[str, Any]) -> None:
     await check(bench, case)
 
 
-@pytest.mark.parametrize("case", told("driver", why_no_call, (5, 49)), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", told("driver", why_no_call, (5, 52)), ids=lambda case: case["name"])
 @virtual
 async def test_calls(case: dict[str, Any]) -> None:
     retry = case["options"].get("retry") if case.get("run", {}).get("retry") is True else None
