@@ -79,7 +79,7 @@ export interface Outcome {
    * `retry.statusCodes`, `maxRetryAfter` and the server's wait decide whether it is, and when. Default false.
    */
   retry?: boolean
-  /** False for what can't be sent twice: where it would be sent again, it is `not-replayable`. Default true. */
+  /** False for what can't be sent twice: in place of `again` it is `not-replayable`. Default true. */
   replayable?: boolean
   /**
    * The request is sent again whatever it was: its ticket waits anew, keeps its age, and waits that

@@ -392,6 +392,14 @@ settings! {
         "Usual fields need no name.";
 }
 
+/// The options that only JavaScript has: Python's clients come hop by hop.
+const NOT_PYTHONS: [&str; 3] = ["fetch", "redirects", "unref"];
+
+/// Whether Python has this option.
+pub fn is_pythons(row: &Row) -> bool {
+    !NOT_PYTHONS.contains(&row.key)
+}
+
 /// The row of `key` in `section`, among `rows`.
 pub fn row(rows: &'static [Row], section: Section, key: &str) -> Option<&'static Row> {
     rows.iter().find(|row| row.section == section && row.key == key)

@@ -2,55 +2,32 @@
 //! `SCRAPY_SETTINGS`, `SCRAPY_KEYS` and `SCRAPY_DEFAULTS` with Scrapy's. A new row of `src/config/table.rs`
 //! is in them.
 
+use std::collections::BTreeMap;
+
 use autothrottle::config::{
     scrapy::{self, snake},
-    table::{Kind, ROWS, Row, Section},
+    table::{Kind, ROWS, Section, is_pythons},
 };
 use pyo3::{prelude::*, types::PyDict};
 
 use crate::value;
 
-/// Sections that only JavaScript has: Python's clients come hop by hop.
-const NOT_PYTHONS: [&str; 3] = ["fetch", "redirects", "unref"];
-
-/// The sections of Python's options: an option of `Driver` stands at the top, too.
-const PYTHONS: [Section; 10] = [
-    Section::Rate,
-    Section::Quota,
-    Section::AutoThrottle,
-    Section::Backoff,
-    Section::Rampup,
-    Section::Retry,
-    Section::HeaderMap,
-    Section::Robots,
-    Section::Scope,
-    Section::Root,
-];
-
-/// Adds them.
+/// Adds them. An option of `Driver` stands at the top, too.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    let sections = PyDict::new(py);
-    for section in PYTHONS {
-        let keys = PyDict::new(py);
-        for row in pythons(section) {
-            keys.set_item(snake(row.key), (row.key, python_kind(row.kind)))?;
-        }
-        sections.set_item(format!("{section:?}"), keys)?;
+    let (mut sections, mut driver) = (BTreeMap::new(), Vec::new());
+    for row in ROWS.iter().filter(|row| is_pythons(row)) {
+        let is_drivers = row.section == Section::Driver;
+        let section = if is_drivers { Section::Root } else { row.section };
+        let keys = sections.entry(format!("{section:?}")).or_insert_with(|| PyDict::new(py));
+        keys.set_item(snake(row.key), (row.key, python_kind(row.kind)))?;
+        driver.extend(is_drivers.then(|| snake(row.key)));
     }
     module.add("SECTIONS", sections)?;
-    let driver = pythons(Section::Root).filter(|row| row.section == Section::Driver);
-    module.add("DRIVER", driver.map(|row| snake(row.key)).collect::<Vec<_>>())?;
+    module.add("DRIVER", driver)?;
 
     let mut tables = scrapy::tables().into_iter();
     tables.try_for_each(|(name, table)| module.add(name, value::object(py, &table)?))
-}
-
-fn pythons(of: Section) -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(move |row| {
-        let is_here = row.section == of || of == Section::Root && row.section == Section::Driver;
-        is_here && !NOT_PYTHONS.contains(&row.key)
-    })
 }
 
 /// The kind of an option, for the conversion.

@@ -24,6 +24,7 @@ from ._outcome import NOTHING, Outcome, answer_in, failure_of
 from ._permit import Permit, Started, Wait, Waiting
 from ._requests import RequestOptions, Settings, seconds_of, wait_of
 from .errors import BodyNotReplayableError, DisallowedError, RetryAfterTooLongError
+from .options import ROBOTS_MAX_DELAY
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -365,7 +366,7 @@ class Robots:
     ) -> None:
         self._user_agent: str = options["user_agent"]
         self._rules: RobotsRules | None = options.get("rules")
-        self._max_delay = nanos("robots.max_delay", options.get("max_delay", 60.0)) / NANOS
+        self._max_delay = nanos("robots.max_delay", options.get("max_delay", ROBOTS_MAX_DELAY)) / NANOS
         self._clock = clock
         self._lock = lock
         self._known: dict[str, _Known] = {}

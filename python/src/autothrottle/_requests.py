@@ -16,11 +16,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ._clock import NANOS, nanos
+from ._clock import nanos
 from ._permit import Wait
 from ._scopes import Scopes
 from .errors import ConfigError, Problem
-from .options import Seconds
+from .options import REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER, RETRY_METHODS, Seconds
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -118,9 +118,6 @@ def wait_of(priority: float, cost: float, delay: Seconds, max_wait: Seconds | No
     return Wait(priority, cost, nanos("delay", delay) if delay else 0, seconds_of("max_wait", max_wait))
 
 
-METHODS = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
-
-
 @dataclass
 class Settings:
     """The options that concern a request outside of the engine."""
@@ -131,25 +128,29 @@ class Settings:
     get_response_delay: Any = None
     get_hints: Any = None
     request_timeout: float | None = None
-    redirect_max_delay: float = 300.0
+    redirect_max_delay: float = REDIRECT_MAX_DELAY
     is_held_by_body: bool = False
     retries: int = 0
     methods: frozenset[str] = field(default_factory=frozenset)
-    max_retry_after: float = 300.0
+    max_retry_after: float = RETRY_MAX_RETRY_AFTER
     when: Any = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any], driver: Mapping[str, Any]) -> Settings:
         """The options were checked."""
         retry = options.get("retry") or {}
-        longest, redirect = retry.get("max_retry_after"), driver.get("redirect_max_delay")
         return cls(
             **{name: each for name, each in driver.items() if name.startswith("get_")},
             request_timeout=seconds_of("request_timeout", driver.get("request_timeout")),
-            redirect_max_delay=300.0 if redirect is None else nanos("redirect_max_delay", redirect) / NANOS,
+            redirect_max_delay=_seconds(driver, "redirect_max_delay", REDIRECT_MAX_DELAY),
             is_held_by_body=driver.get("release") == "body",
             retries=retry.get("limit", 0),
-            methods=frozenset(each.upper() for each in retry.get("methods") or METHODS),
+            methods=frozenset(each.upper() for each in retry.get("methods") or RETRY_METHODS),
             when=retry.get("when"),
-            max_retry_after=300.0 if longest is None else nanos("max_retry_after", longest) / NANOS,
+            max_retry_after=_seconds(retry, "max_retry_after", RETRY_MAX_RETRY_AFTER),
         )
+
+
+def _seconds(options: Mapping[str, Any], key: str, default: float) -> float:
+    typed = seconds_of(key, options.get(key))
+    return default if typed is None else typed

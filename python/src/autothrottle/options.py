@@ -481,3 +481,10 @@ class ThrottleOptions(ScopeOptions, total=False):
     """Whether a warning without a listener is a line of ``warnings.warn``, once per code and scope. Default
     True. You should learn of a setting without effect before the ban.
     """
+
+
+# Defaults of settings that the engine does not read, in seconds.
+REDIRECT_MAX_DELAY = 300.0
+RETRY_METHODS = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
+RETRY_MAX_RETRY_AFTER = 300.0
+ROBOTS_MAX_DELAY = 60.0

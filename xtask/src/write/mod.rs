@@ -12,7 +12,7 @@ mod typescript_records;
 
 use std::{fs, path::Path};
 
-use autothrottle::config::table::{DefaultValue, Kind, Row, Text};
+use autothrottle::config::table::{self, DefaultValue, Kind, Row, Section, Text};
 
 /// A file that is written from Rust.
 pub struct Written {
@@ -46,6 +46,18 @@ pub fn stale(root: &Path) -> Vec<&'static str> {
         written.is_committed && found != (written.text)()
     };
     FILES.iter().filter(is_stale).map(|written| written.file).collect()
+}
+
+/// The defaults that drivers read, with the names of their constants.
+fn driver_defaults() -> impl Iterator<Item = (&'static str, DefaultValue)> {
+    let rows = [
+        (Section::Driver, "redirectMaxDelay", "REDIRECT_MAX_DELAY"),
+        (Section::Retry, "methods", "RETRY_METHODS"),
+        (Section::Retry, "maxRetryAfter", "RETRY_MAX_RETRY_AFTER"),
+        (Section::Robots, "maxDelay", "ROBOTS_MAX_DELAY"),
+    ];
+    rows.into_iter()
+        .map(|(section, key, name)| (name, table::row(table::ROWS, section, key).unwrap().default))
 }
 
 /// A default in words, with when another one holds. `own`: what a language writes otherwise; `tongue`: a

@@ -9,6 +9,8 @@ use autothrottle::config::{
     table::{self, DefaultValue, Kind, Row, Section, Text},
 };
 
+use super::driver_defaults;
+
 /// A section that Python knows, with its class and a word about it.
 const SECTIONS: &[(Section, &str, &str)] = &[
     (Section::Rate, "RateOptions", "A rate with its own span, or with bursts."),
@@ -26,9 +28,6 @@ const SECTIONS: &[(Section, &str, &str)] = &[
     (Section::Scope, "ScopeOptions", "Settings of one scope."),
     (Section::Root, "ThrottleOptions", "All options of a throttle. Settings of scopes may stand at the top."),
 ];
-
-/// The options that only JavaScript has: Python's clients come hop by hop.
-const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "unref"];
 
 /// Types that the kind does not say.
 const TYPES: &[(&str, &str)] = &[
@@ -173,7 +172,7 @@ pub fn docstring(text: &str) -> String {
 fn rows_of(of: Section) -> impl Iterator<Item = (&'static Row, &'static Text)> {
     table::ROWS.iter().zip(table::TEXTS).filter(move |(row, _)| {
         let is_here = row.section == of || of == Section::Root && row.section == Section::Driver;
-        is_here && !NOT_PYTHONS.contains(&row.key)
+        is_here && table::is_pythons(row)
     })
 }
 
@@ -237,6 +236,15 @@ pub fn types() -> String {
         for (row, text) in rows_of(section).filter(|(row, _)| !is_required(row)) {
             write!(code, "\n{}", field(row, text)).unwrap();
         }
+    }
+    code.push_str("\n\n# Defaults of settings that the engine does not read, in seconds.\n");
+    for (name, default) in driver_defaults() {
+        let default = match default {
+            DefaultValue::Number(ms) => format!("{:?}", ms / 1000.0),
+            DefaultValue::Words(words) => format!("({})", format!("{words:?}").trim_matches(['[', ']'])),
+            _ => unreachable!("{name}"),
+        };
+        writeln!(code, "{name} = {default}").unwrap();
     }
     code
 }

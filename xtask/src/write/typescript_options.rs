@@ -11,6 +11,8 @@ use autothrottle::{
     simulate,
 };
 
+use super::driver_defaults;
+
 /// A section: where it is documented, and its interface with a word about it.
 pub const SECTIONS: &[(Section, &str, &str, &str)] = &[
     (Section::Root, "Options", "EngineOptions", "The options of the engine."),
@@ -225,17 +227,11 @@ pub fn types() -> String {
         write!(code, "\n/** {about} */\nexport const {name}: readonly string[] = [\n{list}]\n").unwrap();
     }
     code.push_str("\n// Defaults of settings that the engine does not read.\n");
-    for (section, key, name) in [
-        (Section::Driver, "redirectMaxDelay", "REDIRECT_MAX_DELAY"),
-        (Section::Retry, "methods", "RETRY_METHODS"),
-        (Section::Retry, "maxRetryAfter", "RETRY_MAX_RETRY_AFTER"),
-        (Section::Robots, "maxDelay", "ROBOTS_MAX_DELAY"),
-    ] {
-        let row = table::ROWS.iter().find(|row| row.section == section && row.key == key).unwrap();
-        let default = match row.default {
+    for (name, default) in driver_defaults() {
+        let default = match default {
             DefaultValue::Number(number) => number.to_string(),
             DefaultValue::Words(words) => format!("{words:?}").replace('"', "'"),
-            _ => unreachable!("{key}"),
+            _ => unreachable!("{name}"),
         };
         writeln!(code, "export const {name} = {default}").unwrap();
     }

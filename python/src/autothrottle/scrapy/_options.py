@@ -23,6 +23,7 @@ from .._native import SCRAPY_KEYS as KEYS
 from .._native import SCRAPY_SETTINGS as SETTINGS
 from .._native import Engine, nearest_name
 from ..errors import ConfigError, Problem
+from ..options import REDIRECT_MAX_DELAY, ROBOTS_MAX_DELAY
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -87,8 +88,8 @@ class Options:
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The typed settings of each scope, for its manager."""
     obeys_robots: bool = False
-    robots_max_delay: float = 60.0
-    redirect_max_delay: float = 300.0
+    robots_max_delay: float = ROBOTS_MAX_DELAY
+    redirect_max_delay: float = REDIRECT_MAX_DELAY
     warn_threshold: int = 500
     lookahead: int | None = None
     shared_url: str | None = None
