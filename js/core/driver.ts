@@ -6,9 +6,9 @@
  *
  * A gap is from send to send, but a request begins a microtask after it was granted. A loop that asks for a
  * thousand may go on in between. Until a granted request has started, `now()` stays at its grant: a later
- * grant would otherwise be stamped after it and leave beside it. If a request starts noticeably later than its
- * permit says (`started`), or takes a while to leave (`reportLateStart`: the first `fetch` of a process), the
- * driver tells the engine.
+ * grant would otherwise be stamped after it and leave beside it. If a request starts noticeably later than
+ * its permit says (`started`), or takes a while to leave (`reportLateStart`: the first `fetch` of a process),
+ * the driver tells the engine.
  */
 
 import { TimeoutError } from '../base/errors.js'

@@ -170,9 +170,9 @@ impl Scope {
         }
     }
 
-    /// A request of this cost that was granted at `granted` left only at `sent_at`: gaps and rolling windows count
-    /// from there. A rate's schedule makes up for what is late and stays as it is; a fixed window took its
-    /// cost.
+    /// A request of this cost that was granted at `granted` left only at `sent_at`: gaps and rolling windows
+    /// count from there. A rate's schedule makes up for what is late and stays as it is; a fixed window took
+    /// its cost.
     pub fn on_sent_at(&mut self, now: Instant, (granted, sent_at): (Instant, Instant), cost: Cost) {
         self.delay = self.delay.sent_at(sent_at);
         self.policies.on_sent_at(sent_at);
