@@ -25,6 +25,7 @@ fn main() {
             "once" => simple_cycle(dispatches as u64, SLOTS, true),
             "rate" => simple_cycle(dispatches as u64, RATE, true),
             "delay" => simple_cycle(dispatches as u64, DELAY, true),
+            "line" => line(dispatches as u64),
             "limits" => answers_with_limits(dispatches as u64),
             "known" => answers_of_budgets(waiting, dispatches as u64, false),
             "unknown" => answers_of_budgets(waiting, dispatches as u64, true),
@@ -38,6 +39,7 @@ fn main() {
     for (name, options) in [("at once", SLOTS), ("with a rate", RATE), ("with a delay", DELAY)] {
         println!("{name:<13} {:.0} ns", best(5, || simple_cycle(300_000, options, true)));
     }
+    println!("in line:      {:.0} ns", best(5, || line(300_000)));
     println!("with limits:  {:.0} ns", best(5, || answers_with_limits(30_000)));
     println!("\nwaiting      own hosts  ratio   shared scope  ratio");
     let mut base = [0.0; 2];
@@ -85,6 +87,28 @@ fn simple_cycle(cycles: u64, options: &str, is_at_once: bool) -> f64 {
             ticket
         };
         engine.settle(now, ticket, &Feedback { latency_ms: Some(1.0), ..Feedback::response(200) });
+    }
+    start.elapsed().as_nanos() as f64 / cycles as f64
+}
+
+/// A thousand requests wait for ten slots of one scope: for each that ends, one leaves and one comes.
+fn line(cycles: u64) -> f64 {
+    let mut engine =
+        engine(r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 10 } }"#);
+    let scope = [engine.scope("example.com")];
+    let mut flying = VecDeque::new();
+    for _ in 0..1000 {
+        engine.submit(Instant::default(), Request::new(&scope)).expect("taken in");
+    }
+    let start = time::Instant::now();
+    for cycle in 0..cycles {
+        let now = Instant::from_micros(cycle * 1000);
+        while let Decision::Send(ticket) = engine.poll(now) {
+            flying.push_back(ticket);
+        }
+        let ticket = flying.pop_front().expect("ten are in flight");
+        engine.settle(now, ticket, &Feedback { latency_ms: Some(1.0), ..Feedback::response(200) });
+        engine.submit(now, Request::new(&scope)).expect("taken in");
     }
     start.elapsed().as_nanos() as f64 / cycles as f64
 }

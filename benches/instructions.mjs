@@ -34,7 +34,7 @@ const perDispatch = (workload, waiting, dispatches) =>
 
 const FILE = 'tests/golden/instructions.json'
 const MOST = 1.03
-const CYCLES = ['simple', 'once', 'rate', 'delay', 'limits']
+const CYCLES = ['simple', 'line', 'once', 'rate', 'delay', 'limits']
 const now = Object.fromEntries(CYCLES.map((name) => [name, Math.round(perDispatch(name, 0, 5000))]))
 for (const name of CYCLES) console.log(`${name.padEnd(8)} ${now[name]} instructions`)
 /** Of a route that is known, and of a new one each time: the most that ten times the budgets may cost. */

@@ -100,6 +100,14 @@ impl Verdict {
         }
     }
 
+    /// The instant that is waited for, if it is one.
+    pub fn until(self) -> Option<Instant> {
+        match self {
+            Self::NotBefore(until, _) => Some(until),
+            Self::Go | Self::Blocked(_) => None,
+        }
+    }
+
     pub fn reason(self) -> Option<Reason> {
         match self {
             Self::Go => None,

@@ -87,7 +87,7 @@ macro_rules! policies {
             /// A request leaves.
             pub fn on_send(&mut self, config: &ScopeConfig, sent: &Sent) {
                 $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
-                    **state = Policy::on_send(**state, &config, sent);
+                    Policy::sends(&mut **state, &config, sent);
                 })*
             }
 

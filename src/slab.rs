@@ -37,8 +37,9 @@ impl Id {
     /// The id behind a number; `None` for what never was one.
     #[inline(always)]
     pub fn from_number(number: f64) -> Option<Self> {
-        let is_whole = number.trunc() == number && (0.0..9_007_199_254_740_992.0).contains(&number);
-        is_whole.then(|| Self { generation: (whole(number) >> 32) as u32, index: whole(number) as u32 })
+        let bits = whole(number);
+        let is_whole = double(bits) == number && (0.0..9_007_199_254_740_992.0).contains(&number);
+        is_whole.then_some(Self { generation: (bits >> 32) as u32, index: bits as u32 })
     }
 }
 

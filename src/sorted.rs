@@ -60,6 +60,11 @@ impl SortedIndex {
         (!self.leaves.is_empty()).then(|| self.take(0, 0))
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.leaves.is_empty()
+    }
+
     /// In their order.
     pub fn iter(&self) -> Flatten<Iter<'_, Vec<u32>>> {
         self.leaves.iter().flatten()

@@ -73,6 +73,11 @@ impl Boundary {
         Value::from(&self.engine.stats_of(self.now(now), &those_of(scopes)))
     }
 
+    /// The engine itself, for hosts with types.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
     /// The options, as they are meant.
     pub fn config(&self) -> &Config {
         self.engine.config()

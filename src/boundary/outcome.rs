@@ -379,7 +379,7 @@ impl Boundary {
             && cost.is_nan()
             && flags & !HARMLESS == 0
             && let (Some(at), Some(id)) = (Instant::from_millis(now), Id::from_number(ticket))
-            && self.engine.settle_express(at, Ticket(id), answer as u16, latency_ms)
+            && self.engine.settle_at_once(at, Ticket(id), answer as u16, latency_ms)
         {
             self.asked_ms = f64::NAN;
             return Settled::Over;

@@ -255,8 +255,12 @@ impl ScopeConfig {
     }
 
     /// Whether a response with this status is a bad answer.
+    #[inline]
     pub fn is_bad_status(&self, status: u16) -> bool {
-        self.hears_answers() && self.status_codes.binary_search(&status).is_ok()
+        // Most answers are good, and their status is below all of these.
+        self.status_codes.first().is_some_and(|&least| least <= status)
+            && self.hears_answers()
+            && self.status_codes.binary_search(&status).is_ok()
     }
 
     /// Whether this failure is a bad answer.

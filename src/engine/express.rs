@@ -9,8 +9,8 @@ use super::Engine;
 use crate::{
     decision::{ScopeId, Ticket},
     observe::Watch,
-    queue::{Need, Scopes},
-    time::{Instant, Span},
+    queue::{Need, Queue, Scopes},
+    time::Instant,
 };
 
 impl Engine {
@@ -23,14 +23,14 @@ impl Engine {
         if self.waiting() > 0 || self.global_block().is_some() {
             return None;
         }
-        let late = self.alarm.map_or(Span::ZERO, |at| now.since(at));
+        let late = self.late(now);
         let entry = self.registry.get_mut(id)?;
         if !entry.is_undivided() {
             return None;
         }
         // A scope's first request makes its meter.
         let meter = entry.meter.as_deref_mut()?;
-        if meter.turns(now) || !entry.scope.send_express(now, late, &mut self.rng) {
+        if meter.turns(now) || !entry.scope.send_express(now, late, false, &mut self.rng) {
             return None;
         }
         meter.note_express_send(now, entry.scope.slots.in_flight());
@@ -39,27 +39,28 @@ impl Engine {
         self.now = now;
         self.in_flight += 1;
         self.totals.sent += 1;
-        self.registry.mark_used(id.0.index);
+        self.registry.mark_used_in_passing(id.0.index);
         self.registry.next_turn();
         Some(ticket)
     }
 
-    /// [`Engine::settle`] of an express ticket where no more than its slot comes back: a good answer with
-    /// this status, or none (0). False where anything else is the case: then no state has changed.
+    /// [`Engine::settle`] of a request where no more than its slot comes back: after a good answer with this
+    /// status, or none (0), to a request that no limit kept. The latency is NaN if it was not measured. False
+    /// where anything else is the case: then no state has changed, and `settle` is the way.
     #[inline(always)]
-    pub(crate) fn settle_express(
-        &mut self,
-        now: Instant,
-        ticket: Ticket,
-        status: u16,
-        latency_ms: f64,
-    ) -> bool {
+    pub fn settle_at_once(&mut self, now: Instant, ticket: Ticket, status: u16, latency_ms: f64) -> bool {
         let Some(scope) = self.queue.express(ticket) else { return false };
         let now = self.to_engine_time(now);
         let (_, entry) = self.registry.entry(scope);
         let config = &entry.scope.config;
-        let is_watched = self.watch != Watch::Nothing || config.is_managed;
+        let is_watched = self.watch == Watch::Answers || config.is_managed;
         if is_watched || !entry.scope.is_express() || config.is_bad_status(status) {
+            return false;
+        }
+        // The first answer that is watched tells what there is to change.
+        if self.watch != Watch::Nothing
+            && !entry.seen.as_ref().is_some_and(|seen| entry.scope.is_as(seen, now))
+        {
             return false;
         }
         let Some(meter) = entry.meter.as_deref_mut().filter(|meter| !meter.turns(now)) else { return false };
@@ -78,9 +79,42 @@ impl Engine {
             self.refresh(scope);
         }
         if in_flight == 0 {
-            self.registry.mark_idle(scope);
+            self.registry.mark_idle_in_passing(scope);
         }
         true
+    }
+
+    /// The same of a request that waits: the next one of this lane, which is the first to be asked, leaves
+    /// its only scope. `None` where it may not, or says more than its scope: then no state has changed.
+    pub(super) fn send_next(&mut self, lane: u32) -> Option<Ticket> {
+        let scope = self.queue.plain_lane(lane)?;
+        let now = self.now;
+        let late = self.late(now);
+        let (_, entry) = self.registry.entry(scope);
+        let is_clear = entry.is_undivided() && entry.waiters.is_clear_for(lane) && entry.meter.is_some();
+        if !is_clear || !entry.scope.send_express(now, late, true, &mut self.rng) {
+            return None;
+        }
+        let waiters = &mut *entry.waiters;
+        (waiters.waiting, waiters.candidate) = (waiters.waiting - 1, None);
+        let is_waiting = waiters.waiting > 0;
+        let sent = self.queue.send_plain(lane, scope, now);
+        entry.served = sent.served;
+        self.in_flight += 1;
+        self.totals.sent += 1;
+        let place = Queue::place_lane(self.queue.lanes_mut());
+        self.ready.replace_first(sent.rank, place);
+        self.queue.lane_left(lane, sent.rank.is_some());
+        if let Some(lane) = sent.spare {
+            self.part(&lane);
+        }
+        let bound = self.global_block().filter(|_| is_waiting);
+        let (_, entry) = self.registry.entry(scope);
+        entry.meter(now).on_send(now);
+        if entry.note(now, bound) {
+            self.find_without_effect(scope);
+        }
+        Some(sent.ticket)
     }
 
     /// Makes a ticket that leaves its lane an express one, if it says no more than its scope.

@@ -329,6 +329,9 @@ impl Engine {
             self.refresh(scope);
         }
         while let Some((_, lane)) = self.ready.first() {
+            if let Some(ticket) = self.send_next(lane) {
+                return Decision::Send(ticket);
+            }
             match self.ask(lane) {
                 (Verdict::Go, _) => return Decision::Send(self.send(lane)),
                 (verdict, scope) => self.block(lane, scope, verdict),
@@ -366,7 +369,7 @@ impl Engine {
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) {
         if let Some(status) = feedback.plain()
-            && self.settle_express(now, ticket, status, feedback.latency_ms.unwrap_or(f64::NAN))
+            && self.settle_at_once(now, ticket, status, feedback.latency_ms.unwrap_or(f64::NAN))
         {
             return;
         }
@@ -495,6 +498,12 @@ impl Engine {
     /// The driver's `now` in the engine's own reckoning.
     fn to_engine_time(&self, now: Instant) -> Instant {
         self.now.max(now + self.epoch_offset)
+    }
+
+    /// How late the caller's timer is, if it was asked to wait.
+    #[inline(always)]
+    fn late(&self, now: Instant) -> Span {
+        self.alarm.map_or(Span::ZERO, |at| now.since(at))
     }
 
     fn global_block(&self) -> Option<Reason> {

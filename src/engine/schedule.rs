@@ -10,7 +10,7 @@ use super::Engine;
 use crate::{
     decision::{Cause, Decision, Reason, Ticket, Verdict},
     policy::quota::Cost,
-    queue::{Costs, Lane, NONE, Place, Queue, Rank, Stage},
+    queue::{Costs, Joined, Lane, NONE, Place, Queue, Rank, Stage},
     scope::registry::{Entry, Registry},
     time::{Instant, Span},
 };
@@ -149,7 +149,7 @@ impl Engine {
 
     /// A request leaves one of its scopes; gives that one.
     pub(super) fn depart(&mut self, scope: u32, cost: Cost) -> &mut Entry {
-        let late = self.alarm.map_or(Span::ZERO, |at| self.now.since(at));
+        let late = self.late(self.now);
         let (_, entry) = self.registry.entry(scope);
         entry.scope.on_send(self.now, late, cost, &mut self.rng);
         if let Some(meter) = &mut entry.meter {
@@ -160,9 +160,10 @@ impl Engine {
 
     /// One more request of this scope waits.
     pub(super) fn begin_waiting(&mut self, scope: u32) {
-        self.registry[scope].waiters.waiting += 1;
-        self.registry.mark_used(scope);
-        if self.registry[scope].waiters.waiting == 1 {
+        let waiters = &mut self.registry[scope].waiters;
+        waiters.waiting += 1;
+        if waiters.waiting == 1 {
+            self.registry.mark_used(scope);
             self.count_explorers(scope, 1);
             self.registry[scope].scope.on_wait(self.now);
             self.observe(scope);
@@ -188,6 +189,11 @@ impl Engine {
 
     /// Lets an admitted request wait with the others, and its lane be asked.
     pub(super) fn join(&mut self, index: u32) {
+        match self.queue.join_last(index) {
+            Joined::Behind => return,
+            Joined::First(lane) => return self.make_ready(lane, NONE),
+            Joined::Elsewhere => {}
+        }
         let class = self.queue.entry(index).class;
         let lane = self.queue.class(class).lane;
         let before = (self.queue.lane_at(lane).head != NONE).then(|| self.queue.rank(lane));
@@ -236,7 +242,13 @@ impl Engine {
         self.last_block = verdict.reason().map(|reason| Cause { scope: who, reason });
         let from = self.lift(lane);
         self.wait_at(lane, scope);
-        self.refresh(scope);
+        if self.registry[scope].waiters.has_one() {
+            // It is the only one, and was asked right now.
+            self.set_timer(scope, verdict.until());
+            self.note(scope, verdict.reason());
+        } else {
+            self.refresh(scope);
+        }
         if from != NONE && from != scope {
             self.refresh(from);
         }

@@ -46,7 +46,7 @@ impl Engine {
     /// at once, or [`Engine::keep_alive`] it before using it again.
     pub fn intern(&mut self, name: &str) -> ScopeId {
         if let Some(id) = self.registry.find(name) {
-            self.registry.keep_alive(id.0.index);
+            self.registry.meet(id);
             return id;
         }
         // Scopes make room for a new one: no lane may outlive its scope.

@@ -126,6 +126,11 @@ pub trait Policy: Copy + Debug + PartialEq {
         self
     }
 
+    /// The same in its place: a policy with its own is too large to be copied for each request.
+    fn sends(&mut self, config: &Self::Config, sent: &Sent) {
+        *self = self.on_send(config, sent);
+    }
+
     /// The request that leaves was late: it left at `at`.
     #[must_use]
     fn on_sent_at(self, _at: Instant) -> Self {

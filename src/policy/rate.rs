@@ -174,36 +174,14 @@ impl State {
         due + gap.up().times(config.spread * self.draw.unit())
     }
 
-    /// A request waits from now on, the first to do so.
-    #[must_use]
-    pub fn on_wait(self, now: Instant) -> Self {
-        Self { waiting: now, ..self }
-    }
-
-    /// A request of this cost left, and the driver's timer was so `late` (rules 2 and 3).
-    #[must_use]
-    pub fn on_late_send(self, config: &Config, now: Instant, late: Span, cost: Cost, draw: Draw) -> Self {
-        if cost == Cost::ZERO {
-            return self;
+    /// Whether the request that leaves is on time, and only its timer was late (rule 3).
+    fn is_late(&self, config: &Config, now: Instant, cost: Cost) -> bool {
+        // Without a spread it was due no later than the arrival: mostly one look.
+        let is_due = self.waiting <= Instant::default() + self.arrival.up() || config.spread > 0.0;
+        self.arrival != Exact::default() && is_due && {
+            let due = self.next(config, cost);
+            self.waiting <= due && now.since(due) <= GRACE
         }
-        let due = self.next(config, cost);
-        let gap = config.exactly(cost);
-        let time = Exact::at(now);
-        let is_late = self.arrival != Exact::default() && self.waiting <= due && now.since(due) <= GRACE;
-        let from = if self.arrival >= time {
-            self.arrival
-        } else if is_late {
-            let most = config.later(config.later(Exact::span(late.min(LATEST)), gap), gap);
-            self.arrival.max(config.earlier(time, config.earlier(most, config.full))) // 3
-        } else {
-            time
-        };
-        let mut arrival = config.later(from, gap);
-        if from.micros > time.micros + config.full.micros {
-            let most = Exact { micros: time.micros + config.full.micros + config.window.micros(), parts: 0 };
-            arrival = arrival.min(most).max(from); // 6
-        }
-        Self { arrival, draw, ..self.remembering(now) }
     }
 
     /// The request that left at `sent` for `expected` turned out to cost `actual` (rules 4 and 5).
@@ -218,16 +196,16 @@ impl State {
     ) -> Self {
         if actual > expected {
             let more = config.exactly(actual.minus_at_most(expected));
-            let arrival = config.later(self.arrival.max(Exact::at(now)), more);
-            return Self { arrival, ..self.remembering(now) };
+            self.remember_missing(now);
+            self.arrival = config.later(self.arrival.max(Exact::at(now)), more);
+            return self;
         }
         let known = &mut self.missing[..self.remembered.into()];
         let since = known.partition_point(|&(at, _)| at <= sent);
-        let mut less = config.exactly(expected.minus_at_most(actual));
-        for (_, missing) in &known[since..] {
-            less = less.min(Exact::span(*missing));
-        }
-        for (_, missing) in &mut known[since..] {
+        let less = config.exactly(expected.minus_at_most(actual));
+        let known = &mut known[since..];
+        let less = known.iter().fold(less, |less, (_, missing)| less.min(Exact::span(*missing)));
+        for (_, missing) in known {
             *missing = *missing - less.up();
         }
         Self { arrival: config.earlier(self.arrival, less), ..self }
@@ -235,7 +213,7 @@ impl State {
 
     /// Something is taken from the bucket. An amount that was missing before counts only where it was less
     /// than now: the bucket was fuller then than at all that followed.
-    fn remembering(mut self, now: Instant) -> Self {
+    fn remember_missing(&mut self, now: Instant) {
         let missing = self.ahead(now);
         let mut kept = usize::from(self.remembered);
         while kept > 0 && self.missing[kept - 1].1 >= missing {
@@ -248,7 +226,7 @@ impl State {
             self.missing[kept - 1] = both;
         }
         self.missing[kept] = (now, missing);
-        Self { remembered: kept as u8 + 1, ..self }
+        self.remembered = kept as u8 + 1;
     }
 
     /// Another rate, felt at once: what was sent counts as many gaps as before, now of the new length.
@@ -282,7 +260,9 @@ impl State {
     /// The schedule that was so far ahead of now.
     #[must_use]
     pub fn restored(now: Instant, ahead: Span) -> Self {
-        Self { arrival: Exact::at(now + ahead), ..Self::NEW }.remembering(now)
+        let mut restored = Self { arrival: Exact::at(now + ahead), ..Self::NEW };
+        restored.remember_missing(now);
+        restored
     }
 }
 
@@ -303,11 +283,30 @@ impl Policy for State {
     }
 
     fn on_wait(self, now: Instant) -> Self {
-        Self::on_wait(self, now)
+        Self { waiting: now, ..self }
     }
 
-    fn on_send(self, config: &Config, sent: &Sent) -> Self {
-        self.on_late_send(config, sent.now, sent.late, sent.cost, sent.draw)
+    /// Rules 2 and 3.
+    fn sends(&mut self, config: &Config, &Sent { now, draw, late, cost, .. }: &Sent) {
+        if cost == Cost::ZERO {
+            return;
+        }
+        let (gap, time) = (config.exactly(cost), Exact::at(now));
+        let from = if self.arrival >= time {
+            self.arrival
+        } else if self.is_late(config, now, cost) {
+            let most = config.later(config.later(Exact::span(late.min(LATEST)), gap), gap);
+            self.arrival.max(config.earlier(time, config.earlier(most, config.full))) // 3
+        } else {
+            time
+        };
+        let mut arrival = config.later(from, gap);
+        if from.micros > time.micros + config.full.micros {
+            let most = Exact { micros: time.micros + config.full.micros + config.window.micros(), parts: 0 };
+            arrival = arrival.min(most).max(from); // 6
+        }
+        self.remember_missing(now);
+        (self.arrival, self.draw) = (arrival, draw);
     }
 
     fn on_actual(self, config: &Config, now: Instant, sent: Instant, expected: Cost, actual: Cost) -> Self {
@@ -367,8 +366,9 @@ mod tests {
     }
 
     impl State {
-        fn on_send(self, config: &Config, now: Instant, cost: Cost, draw: Draw) -> Self {
-            self.on_late_send(config, now, Span::ZERO, cost, draw)
+        fn on_send(mut self, config: &Config, now: Instant, cost: Cost, draw: Draw) -> Self {
+            self.sends(config, &Sent { now, draw, flying: 0, late: Span::ZERO, cost });
+            self
         }
     }
 

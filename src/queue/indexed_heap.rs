@@ -69,6 +69,16 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         taken
     }
 
+    /// Gives the first member a key that is not smaller than its own; without one takes it out.
+    pub fn replace_first(&mut self, key: Option<K>, mut place: impl FnMut(u32, u32)) {
+        if let Some(key) = key {
+            self.items[0].0 = key;
+            self.sink(0, &mut place);
+        } else {
+            self.remove(0, &mut place);
+        }
+    }
+
     fn rise(&mut self, mut position: usize, place: &mut impl FnMut(u32, u32)) {
         let item = self.items[position];
         while position > 0 {

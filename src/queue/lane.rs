@@ -102,6 +102,16 @@ impl Queue {
         (core::mem::replace(&mut lane.place, Place::Nowhere), core::mem::take(&mut lane.position))
     }
 
+    /// Marks a lane from which a request left as ready, or as being nowhere.
+    pub fn lane_left(&mut self, lane: u32, is_ready: bool) {
+        let lane = &mut self.lanes[lane];
+        if is_ready {
+            lane.place = Place::Ready { from: NONE };
+        } else {
+            (lane.place, lane.position) = (Place::Nowhere, 0);
+        }
+    }
+
     /// Told by heaps of lanes where a lane now stands.
     pub fn place_lane(lanes: &mut Slab<Lane>) -> impl FnMut(u32, u32) + '_ {
         |lane, position| lanes[lane].position = position

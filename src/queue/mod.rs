@@ -69,6 +69,27 @@ struct Spare {
     class: u32,
 }
 
+/// Where a request stands that [joined](Queue::join_last).
+pub(crate) enum Joined {
+    /// Behind another of its class.
+    Behind,
+    /// It is the first that waits in this lane.
+    First(u32),
+    /// It is to join in full.
+    Elsewhere,
+}
+
+/// A request that left a plain lane, and what that changed.
+pub(crate) struct SentPlain {
+    pub ticket: Ticket,
+    /// When it left, as an age.
+    pub served: u64,
+    /// Where the lane stands from now on, if a request waits in it.
+    pub rank: Option<Rank>,
+    /// The lane that was the spare one, if that is forgotten.
+    pub spare: Option<Lane>,
+}
+
 /// All tickets, classes and lanes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
@@ -126,6 +147,33 @@ impl Queue {
         }
         self.waiting += 1;
         self.rank_class(class_index);
+    }
+
+    /// [`Queue::join`] of a ticket that stands behind another, or is the first that waits in its lane. Else no
+    /// state has changed.
+    pub fn join_last(&mut self, index: u32) -> Joined {
+        let Entry { class: class_index, age, .. } = self.tickets[index];
+        let class = &mut self.classes[class_index];
+        let previous = class.last;
+        let joined = if previous == NONE {
+            let lane = &mut self.lanes[class.lane];
+            if lane.head != NONE {
+                return Joined::Elsewhere;
+            }
+            (class.first, lane.head) = (index, class_index);
+            Joined::First(class.lane)
+        } else {
+            let before = &mut self.tickets[previous];
+            if before.age > age {
+                return Joined::Elsewhere;
+            }
+            before.stage.set_next(index);
+            Joined::Behind
+        };
+        class.last = index;
+        self.tickets[index].stage = Stage::Waiting { previous, next: NONE };
+        self.waiting += 1;
+        joined
     }
 
     /// Takes a waiting ticket out of its class; it stays admitted.
@@ -201,6 +249,43 @@ impl Queue {
         (entry.stage, entry.class) = (Stage::Express { sent }, scope);
         let served = self.lanes[self.classes[class].lane].served;
         Some((served, self.vacate(class)))
+    }
+
+    /// The scope of a lane that has no other, where all that waits says no more than that.
+    #[inline(always)]
+    pub fn plain_lane(&self, lane: u32) -> Option<u32> {
+        let lane = &self.lanes[lane];
+        let class = &self.classes[lane.head];
+        let is_plain = class.need == Need::PLAIN && class.early.is_empty() && lane.others.is_empty();
+        match lane.scopes {
+            Scopes::One([scope]) if is_plain => Some(scope),
+            _ => None,
+        }
+    }
+
+    /// [`Queue::send_head`] and [`Queue::leave_express`] of a [plain lane](Queue::plain_lane) of this scope.
+    pub fn send_plain(&mut self, lane: u32, scope: u32, now: Instant) -> SentPlain {
+        let served = self.next_age(now);
+        let lane = &mut self.lanes[lane];
+        lane.served = served;
+        let class_index = lane.head;
+        let class = &mut self.classes[class_index];
+        let index = class.first;
+        let (id, entry) = self.tickets.item_mut(index);
+        let next = if let Stage::Waiting { next, .. } = entry.stage { next } else { NONE };
+        (entry.stage, entry.class) = (Stage::Express { sent: now }, scope);
+        class.first = next;
+        let rank = if next == NONE {
+            (class.last, lane.head) = (NONE, NONE);
+            None
+        } else {
+            let entry = &mut self.tickets[next];
+            entry.stage.set_previous(NONE);
+            let Need { priority, share, .. } = Need::PLAIN;
+            Some(Rank { priority, share, age: entry.age.max(served) })
+        };
+        self.waiting -= 1;
+        SentPlain { ticket: Ticket(id), served, rank, spare: self.vacate(class_index) }
     }
 
     /// The scope of an express ticket.

@@ -35,6 +35,17 @@ impl WaitQueue {
         self.lanes.iter().all(IndexedHeap::is_empty) && self.candidate.is_none() && self.timer.is_none()
     }
 
+    /// Whether no other lane than this one, which is ready, stands here or is asked because of this scope.
+    #[inline(always)]
+    pub fn is_clear_for(&self, lane: u32) -> bool {
+        self.lanes.iter().all(IndexedHeap::is_empty) && self.candidate.is_none_or(|other| other == lane)
+    }
+
+    /// Whether one lane stands here, and none is asked because of this scope.
+    pub fn has_one(&self) -> bool {
+        self.lanes[0].len() + self.lanes[1].len() == 1 && self.candidate.is_none()
+    }
+
     const EMPTY: Self = Self {
         waiting: 0,
         lanes: [IndexedHeap::new(), IndexedHeap::new()],

@@ -103,8 +103,9 @@ impl Scope {
 
     /// [`Scope::verdict`] and [`Scope::on_send`] of a request of cost 1 where the scope is express; the
     /// caller's timer was so `late`. False where it is not, or may not leave: then no state has changed.
+    /// `has_waited`: of one for which there was [`Scope::on_wait`].
     #[inline(always)]
-    pub fn send_express(&mut self, now: Instant, late: Span, rng: &mut Rng) -> bool {
+    pub fn send_express(&mut self, now: Instant, late: Span, has_waited: bool, rng: &mut Rng) -> bool {
         if !self.is_express() || self.slots.is_full(self.config.concurrency) {
             return false;
         }
@@ -117,20 +118,22 @@ impl Scope {
             self.slots.take();
             return true;
         }
-        self.send_paced(now, late, rng)
+        self.send_paced(now, late, has_waited, rng)
     }
 
     fn delay_ends(&self) -> Option<Instant> {
         self.delay.next(self.config.delay_span(), self.config.jitter)
     }
 
-    fn send_paced(&mut self, now: Instant, late: Span, rng: &mut Rng) -> bool {
+    fn send_paced(&mut self, now: Instant, late: Span, has_waited: bool, rng: &mut Rng) -> bool {
         if self.policies.verdict(&self.config, now, self.delay, Cost::ONE) != Verdict::Go {
             return false;
         }
         debug_assert!(self.verdict(now, Cost::ONE) == Verdict::Go, "express is no other verdict");
         let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight(), late, cost: Cost::ONE };
-        self.policies.on_wait(now);
+        if !has_waited {
+            self.policies.on_wait(now);
+        }
         self.policies.on_send(&self.config, &sent);
         self.delay = self.delay.on_send(now, sent.draw);
         self.slots.take();

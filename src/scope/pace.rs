@@ -166,6 +166,14 @@ impl Scope {
         Seen { delay_ms: self.delay_ms(now), step: self.backoff_step(now), hold_until: self.hold_until(now) }
     }
 
+    /// Whether watchers of it, where it is express, have heard all.
+    #[inline]
+    pub fn is_as(&self, seen: &Seen, now: Instant) -> bool {
+        let config = &self.config;
+        let delay_ms = if self.policies.is_empty() { config.delay } else { self.delay_ms(now) };
+        seen.step == 0 && seen.hold_until.is_none() && seen.delay_ms.total_cmp(&delay_ms).is_eq()
+    }
+
     /// The delay before jitter, in milliseconds: backoff's or a policy's gap if that is longer.
     /// `AutoThrottle`'s is given as it is.
     pub fn delay_ms(&self, now: Instant) -> f64 {

@@ -68,6 +68,8 @@ pub(crate) struct Entry {
 pub(crate) struct Registry {
     entries: Slab<Entry>,
     by_name: SortedIndex,
+    /// The scope that was last met by its name.
+    last_met: Option<ScopeId>,
     turn: u32,
     /// Idle for minutes; and the others, used later than any of those.
     asleep: Ends,
@@ -161,6 +163,12 @@ impl Registry {
         self.turn = self.turn.wrapping_add(1);
     }
 
+    /// A scope was asked for by its name, and most often is again: it is kept until the next turn.
+    pub fn meet(&mut self, id: ScopeId) {
+        self.last_met = Some(id);
+        self.keep_alive(id.0.index);
+    }
+
     /// Keeps a scope until the next turn.
     pub fn keep_alive(&mut self, index: u32) {
         self[index].turn = self.turn;
@@ -191,6 +199,24 @@ impl Registry {
         self.push_idle(index, false);
     }
 
+    /// A request of a scope leaves in one piece, and most often ends before another's leaves. The scope that
+    /// was used last stays in the list of idle ones meanwhile; [`Registry::least`] takes it out.
+    #[inline(always)]
+    pub fn mark_used_in_passing(&mut self, index: u32) {
+        if self.awake.latest != index {
+            self.mark_used(index);
+        }
+    }
+
+    /// The last request of a scope has ended in one piece.
+    #[inline(always)]
+    pub fn mark_idle_in_passing(&mut self, index: u32) {
+        if self.awake.latest != index {
+            self.mark_used(index);
+            self.mark_idle(index);
+        }
+    }
+
     /// Takes a scope out of the list of idle ones: it is used.
     #[inline]
     pub fn mark_used(&mut self, index: u32) {
@@ -204,6 +230,17 @@ impl Registry {
         match after {
             NONE => self.list(is_asleep).latest = before,
             after => self.link(after, 0, before),
+        }
+    }
+
+    /// The least recently used scope of a list. One with a request in flight is not idle.
+    fn least(&mut self, is_asleep: bool) -> u32 {
+        loop {
+            let index = self.list(is_asleep).least;
+            if index == NONE || self[index].scope.slots.in_flight() == 0 {
+                return index;
+            }
+            self.mark_used(index);
         }
     }
 
@@ -237,7 +274,7 @@ impl Registry {
     /// bound forgets the least recently used ones.
     fn make_room(&mut self, config: &Config, now: Instant) {
         for _ in 0..LOOKS {
-            let index = self.awake.least;
+            let index = self.least(false);
             if index == NONE {
                 break;
             }
@@ -261,7 +298,7 @@ impl Registry {
         }
         // Those that were idle for longest go first; each list is looked at as often as the other.
         for is_asleep in [true, false].into_iter().cycle().take(2 * LOOKS) {
-            let index = self.list(is_asleep).least;
+            let index = self.least(is_asleep);
             if self.entries.len() < config.max_scopes {
                 return;
             }
@@ -396,6 +433,11 @@ impl Registry {
 
     /// The handle of `name` if the engine knows it.
     pub fn find(&self, name: &str) -> Option<ScopeId> {
+        if let Some(id) = self.last_met
+            && self.get(id).is_some_and(|entry| *entry.name == *name)
+        {
+            return Some(id);
+        }
         self.by_name.get(&|other| (*self.entries[other].name).cmp(name)).map(|index| self.id(index))
     }
 

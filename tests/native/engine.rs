@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use autothrottle::{
     Answer, Cost, Decision, Engine, Failure, Feedback, Instant, Notice, Request, Rng, ScopeId, Span,
-    SubmitError, Ticket,
+    SubmitError, Ticket, Watch,
 };
 
 use crate::helpers::{engine, millis, seeds};
@@ -103,6 +103,10 @@ fn sending_at_once_leaves_the_state_of_submit_and_poll() {
         let mut rng = Rng::new(seed);
         let mut pick = move |below: usize| (rng.draw().unit() * below as f64) as usize;
         let (mut slow, mut fast) = (engine(options), engine(options));
+        if seed % 2 == 1 {
+            slow.watch(Watch::Changes);
+            fast.watch(Watch::Changes);
+        }
         let mut now = Instant::default();
         let (mut flying, mut waiting): (Vec<Ticket>, Vec<Ticket>) = (vec![], vec![]);
         for event in 0..400 {
@@ -160,6 +164,8 @@ fn sending_at_once_leaves_the_state_of_submit_and_poll() {
             }
             let state = |engine: &Engine| (engine.stats(now), engine.snapshot(now, None));
             assert_eq!(state(&slow), state(&fast), "seed {seed}, event {event}");
+            let told = [&mut slow, &mut fast].map(|engine| format!("{:?}", engine.take_notices()));
+            assert_eq!(told[0], told[1], "seed {seed}, event {event}");
         }
     }
     assert!(at_once > 25 * seeds, "only {at_once}");

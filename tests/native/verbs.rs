@@ -13,7 +13,7 @@ const ALONE: &str = "adopt has_notices name prioritize restore scope send_at_onc
 
 /// With a form of its own in each binding, or for Rust alone: what came with the last answer or refusal,
 /// other forms of verbs above, and what the machine of a group asks.
-const INSIDE: &str = "adopt_known asked_ms budgets_told config digest_told has_room may_send_ahead new \
+const INSIDE: &str = "adopt_known asked_ms budgets_told config digest_told engine has_room may_send_ahead new \
     notices pause_all reason reason_at reason_scope refused_ms refused_path refused_scope route_by \
     scope_stats_at seed send_ahead send_many_at_once settle_plain snapshot_of stats_at stats_of \
     submit_again submit_many wants_seed";
@@ -44,7 +44,7 @@ const OTHERWISE: [(&str, &str, &str); 6] = [
     ("js/core/host.ts", "scope_stats", "`stats` takes a scope"),
     (
         "tower/src/host.rs",
-        "in_flight keep_alive release scope_stats scopes stats submit waiting warn_threshold watch",
+        "in_flight keep_alive release scope_stats scopes stats waiting warn_threshold watch",
         "scopes have names there, statistics are a struct, and a request may have many scopes",
     ),
 ];

@@ -1,11 +1,13 @@
 //! The part that decides: an engine of this process's own, or the machine of a group of processes.
 
 use autothrottle::{
-    Boundary, Config, ConfigError, Failure, Instant, Notice, ScopeStats, Span, Stats, Ticket, Value,
+    Boundary, Config, ConfigError, Engine, Failure, Instant, Notice, Peek, Request, ScopeId, ScopeStats,
+    Span, Stats, SubmitError, Ticket, Value,
     boundary::{self, WAIT, flags, push_field},
     headers::matters,
     policy::retry::Verdict,
 };
+use http::HeaderMap;
 
 #[cfg(feature = "_shared")]
 use autothrottle_shared::Order as Orders;
@@ -50,10 +52,19 @@ impl Host {
         !matches!(self, Self::Own(_))
     }
 
+    /// Whether there are notices to take.
+    pub fn has_notices(&self) -> bool {
+        match self {
+            Self::Own(engine) => engine.has_notices(),
+            #[cfg(feature = "_shared")]
+            Self::Group(group) => !group.notices.is_empty(),
+        }
+    }
+
     /// Takes a request in: it may leave at once, or it waits.
     pub fn enter(&mut self, now: Instant, target: &Target) -> Result<Entered, Error> {
         let ticket = match self {
-            Self::Own(engine) => match enter(engine, now.millis(), target)? {
+            Self::Own(engine) => match enter(engine.engine(), now, target)? {
                 Entered::Waits(ticket) => ticket,
                 sent => return Ok(sent),
             },
@@ -112,6 +123,14 @@ impl Host {
         latency_ms: f64,
         target: &Target,
     ) {
+        if let Some(status) = plain(outcome) {
+            self.route(now, ticket, target, false);
+            if let Self::Own(engine) = self
+                && engine.engine().settle_at_once(now, ticket, status, latency_ms)
+            {
+                return;
+            }
+        }
         let told = Told::new(outcome);
         self.route(now, ticket, target, !told.lines.is_empty());
         let ended = boundary::Outcome { latency_ms, ..told.outcome(0) };
@@ -237,34 +256,63 @@ pub(crate) enum Order {
     Reset,
 }
 
-fn enter(engine: &mut Boundary, now: f64, target: &Target) -> Result<Entered, Error> {
-    let (scopes, costs): (Vec<f64>, Vec<f64>) =
+fn enter(engine: &mut Engine, now: Instant, target: &Target) -> Result<Entered, Error> {
+    if let Some((name, cost)) = target.only() {
+        let scope = engine.intern(name);
+        return take_in(engine, now, target, &[scope], &[cost]);
+    }
+    let (scopes, costs): (Vec<ScopeId>, Vec<f64>) =
         target.scopes().map(|(name, cost)| (engine.intern(name), cost)).unzip();
-    if target.delay.is_zero() {
-        let sent = engine.send_many_at_once(now, &scopes, &costs, target.priority);
-        if let Some(ticket) = Ticket::from_number(sent) {
-            return Ok(Entered::Sent(ticket));
-        }
-        if sent < WAIT {
-            return Err(refused(engine, sent + 1.0));
-        }
-    }
-    if tracing::enabled!(tracing::Level::DEBUG) && engine.peek(now, &scopes, &costs) > now {
-        tracing::debug!(scope = target.first(), reason = Boundary::reason_at(engine.reason()), "waits");
-    }
-    let delay_ms = target.delay.as_secs_f64() * 1000.0;
-    let ticket = engine.submit_many(now, &scopes, &costs, target.priority, delay_ms);
-    Ticket::from_number(ticket).map(Entered::Waits).ok_or_else(|| refused(engine, ticket))
+    take_in(engine, now, target, &scopes, &costs)
 }
 
-/// Why, by the number of a refusal.
-fn refused(engine: &Boundary, number: f64) -> Error {
-    let scope = || engine.refused_scope().unwrap_or_default().to_owned();
-    match number {
-        -2.0 => Error::QueueFull,
-        -3.0 => Error::CostExceedsQuota { scope: scope(), path: engine.refused_path().unwrap_or_default() },
-        -5.0 => Error::ScopeDown { scope: scope() },
-        _ => Error::NotANumber,
+fn take_in(
+    engine: &mut Engine,
+    now: Instant,
+    target: &Target,
+    scopes: &[ScopeId],
+    costs: &[f64],
+) -> Result<Entered, Error> {
+    let delay_ms = target.delay.as_secs_f64() * 1000.0;
+    let request = Request { costs, priority: target.priority, delay_ms, ..Request::new(scopes) };
+    match engine.send_at_once(now, request) {
+        Ok(None) => {}
+        Ok(Some(ticket)) => return Ok(Entered::Sent(ticket)),
+        Err(error) => return Err(refused(engine, error)),
+    }
+    if tracing::enabled!(tracing::Level::DEBUG)
+        && let Ok(Peek { because: Some(cause), .. }) = engine.peek(now, request)
+    {
+        tracing::debug!(scope = target.first(), reason = cause.reason.name(), "waits");
+    }
+    engine.submit(now, request).map(Entered::Waits).map_err(|error| refused(engine, error))
+}
+
+/// Why, with the names of what is in the way.
+#[cold]
+fn refused(engine: &Engine, error: SubmitError) -> Error {
+    let name = |scope| engine.name(scope).unwrap_or_default().to_owned();
+    match error {
+        SubmitError::QueueFull => Error::QueueFull,
+        SubmitError::CostExceedsQuota { scope, setting } => Error::CostExceedsQuota {
+            scope: name(scope),
+            path: engine.config_path(scope, setting).unwrap_or_default(),
+        },
+        SubmitError::ScopeDown { scope, .. } => Error::ScopeDown { scope: name(scope) },
+        SubmitError::UnknownScope | SubmitError::NotANumber => Error::NotANumber,
+    }
+}
+
+/// The status of a good answer that says no more, or 0 where there is no news.
+fn plain(outcome: Outcome<'_>) -> Option<u16> {
+    match outcome {
+        Outcome::Nothing => Some(0),
+        Outcome::Response { status, headers } => {
+            let mut names = headers.into_iter().flat_map(HeaderMap::keys);
+            let is_plain = (200..400).contains(&status) && !names.any(|name| matters(name.as_str()));
+            is_plain.then_some(status)
+        }
+        Outcome::Failed(_) => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{panic, time::Duration};
 
-use autothrottle::{Cost, Span, Ticket};
+use autothrottle::{Cost, Instant as EngineInstant, Ticket};
 use tokio::{
     runtime::Handle,
     sync::oneshot,
@@ -42,7 +42,7 @@ impl Throttle {
     {
         let target = target.try_into()?;
         let mut waiting = match self.enter(&target)? {
-            Asked::Sent(ticket) => return Ok(Permit::new(self.clone(), ticket, Instant::now(), target)),
+            Asked::Sent(ticket, sent) => return Ok(Permit::new(self.clone(), ticket, sent, target)),
             Asked::Waits(waiting) => waiting,
         };
         let since = Instant::now();
@@ -50,14 +50,15 @@ impl Throttle {
         let granted = (&mut waiting.granted).await.expect("a throttle that is alive answers");
         let ticket = waiting.take();
         let granted = granted?;
-        self.with(|host, now| {
+        let sent = self.with(|host, now| {
             // A busy runtime polls late: the next request waits its delay from now.
             if now.since(granted).micros() >= 1000 {
                 host.sent_at(now, ticket);
             }
+            now
         });
         tracing::debug!(scope = target.first(), waited_ms = since.elapsed().as_millis() as u64, "leaves");
-        Ok(Permit::new(self.clone(), ticket, Instant::now(), target))
+        Ok(Permit::new(self.clone(), ticket, sent, target))
     }
 
     /// Waits until a request to `target` may leave, runs `work`, hears what it gives, and gives it back.
@@ -94,7 +95,7 @@ impl Throttle {
         let shared = &self.0;
         shared.change(|state, now| {
             let ticket = match state.host.enter(now, target)? {
-                Entered::Sent(ticket) => return Ok(Asked::Sent(ticket)),
+                Entered::Sent(ticket) => return Ok(Asked::Sent(ticket, now)),
                 Entered::Waits(ticket) => ticket,
             };
             if !has_timer() {
@@ -115,7 +116,7 @@ fn has_timer() -> bool {
 
 /// The result for a request that asked.
 enum Asked {
-    Sent(Ticket),
+    Sent(Ticket, EngineInstant),
     Waits(Waiting),
 }
 
@@ -159,10 +160,9 @@ impl Drop for Waiting {
 #[derive(Debug)]
 #[must_use = "a permit that is dropped gives its slot back at once"]
 pub struct Permit {
-    throttle: Throttle,
-    ticket: Option<Ticket>,
-    sent_at: Instant,
-    target: Target,
+    ticket: Ticket,
+    /// Until it is settled.
+    charge: Option<Charge>,
 }
 
 /// The charge of a request that was settled, in each of its scopes. Keep it where the true cost is known
@@ -170,36 +170,34 @@ pub struct Permit {
 #[derive(Debug)]
 pub struct Charge {
     throttle: Throttle,
-    sent_at: Instant,
+    sent: EngineInstant,
     target: Target,
 }
 
 impl Permit {
-    pub(crate) fn new(throttle: Throttle, ticket: Ticket, sent_at: Instant, target: Target) -> Self {
-        Self { throttle, ticket: Some(ticket), sent_at, target }
+    pub(crate) fn new(throttle: Throttle, ticket: Ticket, sent: EngineInstant, target: Target) -> Self {
+        Self { ticket, charge: Some(Charge { throttle, sent, target }) }
     }
 
     /// When the request was allowed to leave.
     pub fn sent_at(&self) -> Instant {
-        self.sent_at
+        let Charge { throttle, sent, .. } = self.charge.as_ref().expect("it is not settled yet");
+        throttle.0.instant(*sent)
     }
 
     /// Tells the throttle how the request ended: a response, an error, or [`Outcome`]. The charge that it
     /// gives corrects the cost.
     pub fn settle(mut self, answer: &impl Answer) -> Charge {
-        self.end(answer.outcome());
-        let target = self.target.clone();
-        Charge { throttle: self.throttle.clone(), sent_at: self.sent_at, target }
+        self.end(answer.outcome()).expect("it is settled once")
     }
 
-    fn end(&mut self, outcome: Outcome<'_>) {
-        if let Some(ticket) = self.ticket.take() {
-            let (target, sent_at) = (&self.target, self.sent_at);
-            let latency_ms = sent_at.elapsed().as_secs_f64() * 1000.0;
-            self.throttle.0.change(|state, now| {
-                state.host.settle(now, ticket, outcome, latency_ms, target);
-            });
-        }
+    fn end(&mut self, outcome: Outcome<'_>) -> Option<Charge> {
+        let charge = self.charge.take()?;
+        charge.throttle.with(|host, now| {
+            let latency_ms = now.since(charge.sent).millis();
+            host.settle(now, self.ticket, outcome, latency_ms, &charge.target);
+        });
+        Some(charge)
     }
 }
 
@@ -221,8 +219,8 @@ impl Charge {
         Cost::from_units(cost).ok_or(Error::NotANumber)?;
         let charged = self.target.cost_mut(scope).ok_or_else(|| Error::NoScope { scope: scope.into() })?;
         let before = core::mem::replace(charged, cost);
-        let ago = Span::from_millis(self.sent_at.elapsed().as_secs_f64() * 1000.0);
-        self.throttle.with(|host, now| host.adjust(now, scope, ago, before, cost));
+        let sent = self.sent;
+        self.throttle.with(|host, now| host.adjust(now, scope, now.since(sent), before, cost));
         Ok(())
     }
 }

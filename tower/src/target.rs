@@ -1,6 +1,6 @@
 //! The target in which a request is counted: its scopes, what it costs there, and how urgent it is.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use autothrottle::host;
 use http::{Method, Uri};
@@ -24,9 +24,11 @@ use crate::Error;
 /// In the extensions of an [`http::Request`], it takes the place of the request's host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    scopes: Vec<(String, f64)>,
+    /// Its scopes. The first is apart, and names are shared: a permit takes no memory for them.
+    first: (Arc<str>, f64),
+    more: Vec<(Arc<str>, f64)>,
     /// The call, where that is known: its budget is found by it.
-    pub(crate) call: Option<Call>,
+    pub(crate) call: Option<Arc<Call>>,
     pub(crate) priority: f64,
     pub(crate) delay: Duration,
 }
@@ -37,13 +39,14 @@ pub(crate) type Call = (Method, Uri);
 impl Target {
     /// A scope of this name, at cost 1.
     pub fn scope(name: impl Into<String>) -> Self {
-        Self { scopes: vec![(name.into(), 1.0)], call: None, priority: 0.0, delay: Duration::ZERO }
+        let (first, more) = ((name.into().into(), 1.0), Vec::new());
+        Self { first, more, call: None, priority: 0.0, delay: Duration::ZERO }
     }
 
     /// One more scope, and what the request costs there, in units of its `quota` or `rate`.
     #[must_use]
     pub fn and(mut self, name: impl Into<String>, cost: f64) -> Self {
-        self.scopes.push((name.into(), cost));
+        self.more.push((name.into().into(), cost));
         self
     }
 
@@ -62,30 +65,36 @@ impl Target {
     /// The method of the request; `GET` without.
     #[must_use]
     pub fn method(mut self, method: Method) -> Self {
-        if let Some((known, _)) = &mut self.call {
-            *known = method;
+        if let Some(call) = &mut self.call {
+            Arc::make_mut(call).0 = method;
         }
         self
     }
 
     /// Adds the method and the URI, where they are known.
     pub(crate) fn by(self, method: &Method, uri: Uri) -> Self {
-        Self { call: Some((method.clone(), uri)), ..self }
+        Self { call: Some(Arc::new((method.clone(), uri))), ..self }
     }
 
     /// The cost in a scope.
     pub(crate) fn cost_mut(&mut self, scope: &str) -> Option<&mut f64> {
-        self.scopes.iter_mut().find(|(name, _)| name == scope).map(|(_, cost)| cost)
+        let mut all = core::iter::once(&mut self.first).chain(&mut self.more);
+        all.find(|(name, _)| **name == *scope).map(|(_, cost)| cost)
     }
 
     /// Each scope with its cost.
     pub fn scopes(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.scopes.iter().map(|(name, cost)| (name.as_str(), *cost))
+        core::iter::once(&self.first).chain(&self.more).map(|(name, cost)| (&**name, *cost))
     }
 
     /// The first scope's name, for people.
     pub(crate) fn first(&self) -> &str {
-        self.scopes.first().map_or("", |(name, _)| name)
+        &self.first.0
+    }
+
+    /// Its scope with its cost, if it has one alone.
+    pub(crate) fn only(&self) -> Option<(&str, f64)> {
+        self.more.is_empty().then_some((&*self.first.0, self.first.1))
     }
 
     /// The host, by the name that all hosts have for it.

@@ -81,6 +81,11 @@ pub(crate) struct Waits {
 }
 
 impl State {
+    /// Whether no request waits, and there is no word to tell: then to ask the engine changes no state.
+    fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && !self.host.is_shared() && !self.host.has_notices()
+    }
+
     /// Tells what was noticed. A request that waits for a server that turned out to have several budgets goes
     /// by its route from here on. A request that waits for a scope that is down is refused.
     fn notice(&mut self, now: EngineInstant, told: &mut Vec<Notice>) {
@@ -253,7 +258,13 @@ impl Throttle {
 impl Shared {
     /// Whole microseconds since the throttle was made, rounded down.
     fn now(&self) -> EngineInstant {
-        EngineInstant::from_micros(u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX))
+        let since = self.origin.elapsed();
+        EngineInstant::from_micros(since.as_secs() * 1_000_000 + u64::from(since.subsec_micros()))
+    }
+
+    /// That instant as others count.
+    pub fn instant(&self, at: EngineInstant) -> Instant {
+        self.origin + Duration::from_micros(at.micros())
     }
 
     /// Changes something, then sends whom that allows to leave.
@@ -278,7 +289,11 @@ impl Shared {
         // A panic in `change` would be this crate's: the engine never panics, so what it holds is whole.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.now();
+        let was_quiet = state.is_quiet();
         let result = change(&mut state, now);
+        if was_quiet && state.is_quiet() {
+            return result;
+        }
         let mut notices = Vec::new();
         state.notice(now, &mut notices);
         let driver = self.drain(&mut state, now);
@@ -340,7 +355,7 @@ async fn drive(driven: Driven, earlier: Arc<Notify>) {
                 state.drivers.retain(|(of, _)| *of != driven.1);
                 return;
             }
-            state.wake_at.map(|until| shared.origin + Duration::from_micros(until.micros()))
+            state.wake_at.map(|until| shared.instant(until))
         };
         let time = async {
             match until {
@@ -369,15 +384,14 @@ async fn carry(inner: Weak<Shared>, mut transport: Transport, mut last: Unbounde
             let Host::Group(group) = &mut state.host else { unreachable!("its task alone carries") };
             group.carried(now, inputs.drain(..))
         });
-        let (origin, changed) = (inner.origin, inner.earlier.clone());
+        let (until, changed) = (wake_at.map(|at| inner.instant(at)), inner.earlier.clone());
         drop(inner);
         transport.say(says, &tell).await;
-        let Some(wake_at) = wake_at else {
+        let Some(until) = until else {
             transport.close().await;
             left.send_replace(true);
             return;
         };
-        let until = origin + Duration::from_micros(wake_at.micros());
         tokio::select! {
             () = tokio::time::sleep_until(until) => inputs.push(Event::Time),
             () = changed.notified() => {}
