@@ -7,6 +7,7 @@
  */
 
 import { isObject, shown, wrong } from '../base/checks.js'
+import { SAYS_SOMETHING } from './generated.js'
 
 /** Header fields in any of their forms. */
 export type HeadersLike =
@@ -66,9 +67,6 @@ export interface Hints extends QuotaHint {
 /** The result of a `getHints` hook: as much of {@link Hints} as it knows. */
 export type SomeHints = Partial<Pick<Hints, 'delayMs' | 'limit' | 'remaining' | 'resetMs' | 'windowMs'>>
 
-/** The same words as in `reading/src/headers/fields.rs`. */
-const SAYS_SOMETHING =
-  /retry-after|should-retry|ratelimit|rate-limit|call-limit|x-mbx-|limit-per-|remaining-t|burst-throttle|token-bucket/i
 const TELLS_TIME = /^(?:date|age)$/i
 const IS_AGED = /^\s*0*[1-9]/
 

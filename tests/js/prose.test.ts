@@ -47,7 +47,12 @@ const SOURCES = [
   'site/.vitepress/theme',
 ]
 /** Files that the build writes. */
-const WRITTEN = ['js/options/generated.ts', 'js/wasm/generated.ts', 'js/shared/redis/scripts.ts']
+const WRITTEN = [
+  'js/answers/generated.ts',
+  'js/options/generated.ts',
+  'js/wasm/generated.ts',
+  'js/shared/redis/scripts.ts',
+]
 
 /** Installed and built files lie beside the sources, and may come and go while this reads. */
 const NOT_OURS = /^(?:node_modules|target|dist|\.venv.*)$/

@@ -17,7 +17,7 @@ const MOST_BYTES: usize = 16_384;
 const MOST_NAME: usize = 200;
 
 /// Parts of the names of fields that tell of a limit; all but the first two tell of a quota. TypeScript looks
-/// for the same words (`js/answers/headers.ts`), so that no other field is handed over.
+/// for the same words (`js/answers/generated.ts`), so that no other field is handed over.
 pub const SAYS_SOMETHING: [&str; 10] = [
     "retry-after", "should-retry", "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-",
     "remaining-t", "burst-throttle", "token-bucket",

@@ -25,7 +25,7 @@ pub struct Written {
 }
 
 /// Each of them.
-pub const FILES: [Written; 7] = [
+pub const FILES: [Written; 8] = [
     Written { file: "docs/settings.md", text: settings_page::page, is_committed: true },
     Written { file: "python/src/autothrottle/options.py", text: python_options::types, is_committed: true },
     Written {
@@ -35,6 +35,7 @@ pub const FILES: [Written; 7] = [
     },
     Written { file: "python/src/autothrottle/_stats.py", text: python_records::stats, is_committed: true },
     Written { file: "tower/src/settings.rs", text: tower_options::structs, is_committed: true },
+    Written { file: "js/answers/generated.ts", text: typescript_records::field_words, is_committed: true },
     Written { file: "js/options/generated.ts", text: typescript_options::types, is_committed: false },
     Written { file: "js/wasm/generated.ts", text: typescript_records::types, is_committed: false },
 ];

@@ -116,6 +116,15 @@ fn list(about: &str, words: impl Iterator<Item = (&'static str, &'static str)>) 
     out + " */\n"
 }
 
+/// The words in the names of fields that tell of limits.
+pub fn field_words() -> String {
+    let words = autothrottle::headers::SAYS_SOMETHING.join("|");
+    format!(
+        "/** Words in the names of fields that tell of limits: `reading/src/headers/fields.rs`, by `cargo xtask write`. */\n\
+         export const SAYS_SOMETHING =\n  /{words}/i\n"
+    )
+}
+
 /// `js/wasm/generated.ts`.
 pub fn types() -> String {
     let mut code = String::from(
