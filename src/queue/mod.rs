@@ -149,8 +149,8 @@ impl Queue {
         self.rank_class(class_index);
     }
 
-    /// [`Queue::join`] of a ticket that stands behind another, or is the first that waits in its lane. Else no
-    /// state has changed.
+    /// [`Queue::join`] of a ticket that stands behind another, or is the first that waits in its lane. Else
+    /// no state has changed.
     pub fn join_last(&mut self, index: u32) -> Joined {
         let Entry { class: class_index, age, .. } = self.tickets[index];
         let class = &mut self.classes[class_index];
