@@ -1,4 +1,4 @@
-"""Every trace of ``tests/traces.txt`` through the native module: the engine's transcript, byte for byte."""
+"""Every trace of ``tests/traces`` through the native module: the engine's transcript, byte for byte."""
 
 from __future__ import annotations
 
@@ -216,8 +216,8 @@ def _shortest(number: float) -> str:
     return str(int(number)) if math.trunc(number) == number else repr(number)
 
 
-TRACES = Path(__file__).parents[2] / "tests" / "traces.txt"
-STORIES = TRACES.read_text("utf-8").split("\n== ")[1:] if TRACES.exists() else []
+TRACES = sorted((Path(__file__).parents[2] / "tests" / "traces").glob("*.txt"))
+STORIES = [story for file in TRACES for story in file.read_text("utf-8").split("\n== ")[1:]]
 
 pytestmark = pytest.mark.skipif(not STORIES, reason="the traces are in the repository, not in the sdist")
 

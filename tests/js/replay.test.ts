@@ -3,7 +3,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Engine, type Reason, type Ticket, WAIT } from 'autothrottle/engine'
 
@@ -239,7 +239,10 @@ function time(ms: number): string {
 
 /** Every trace through WebAssembly: the transcript must be the native one, byte for byte. */
 
-const [, ...stories] = readFileSync(new URL('../traces.txt', import.meta.url), 'utf8').split('\n== ')
+const folder = new URL('../traces/', import.meta.url)
+const stories = readdirSync(folder)
+  .filter((name) => name.endsWith('.txt'))
+  .flatMap((name) => readFileSync(new URL(name, folder), 'utf8').split('\n== ').slice(1))
 
 test('there are traces', () => assert.ok(stories.length >= 47))
 

@@ -1,5 +1,5 @@
 //! Plays a trace: a story in text, one event a line, and writes down what a [`Host`] answers. `replay.rs`
-//! plays natively, `tests/component` in the component. `tests/traces.txt` describes the language.
+//! plays natively, `tests/component` in the component. `tests/traces/README.md` describes the language.
 //!
 //! Instants are whole microseconds, spans milliseconds.
 

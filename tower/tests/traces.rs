@@ -129,8 +129,9 @@ async fn play(trace: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn every_request_of_a_trace_leaves_when_it_leaves_elsewhere() {
     let mut played = 0;
-    let text = fs::read_to_string("../tests/traces.txt").unwrap();
-    for story in text.split("\n== ").skip(1) {
+    let files = fs::read_dir("../tests/traces").unwrap().map(|file| file.unwrap().path());
+    let texts: Vec<String> = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+    for story in texts.iter().flat_map(|text| text.split("\n== ").skip(1)) {
         let trace: String =
             story.lines().filter_map(|line| line.strip_prefix("> ")).flat_map(|line| [line, "\n"]).collect();
         let sent: Vec<String> = story

@@ -585,7 +585,8 @@ def test_each_statement_names_tests_that_are_there() -> None:
     files = [*(ROOT / "python" / "tests").rglob("*.py"), *(ROOT / "tests" / "native").glob("*.rs")]
     sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
     there = set(re.findall(r"(?:def|fn) (\w+)\(", sources))
-    traces = set(re.findall(r"^== (.+)$", (ROOT / "tests" / "traces.txt").read_text("utf-8"), re.MULTILINE))
+    stories = "".join(path.read_text("utf-8") for path in (ROOT / "tests" / "traces").glob("*.txt"))
+    traces = set(re.findall(r"^== (.+)$", stories, re.MULTILINE))
     for number, _, shown in rows:
         named = re.findall(r"(trace )?`([\w-]+)`", shown)
         assert named or "docs/" in shown or "**not**" in shown, number
