@@ -8,7 +8,7 @@
  * A Worker carries the module once, as one it can compile. Jest and older Nodes cannot `require` ES modules.
  * A program that gets the package both ways would have two of each class.
  */
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { declarations } from './declarations.mjs'
 import { newest, root, run, step } from './lib.mjs'
@@ -23,11 +23,11 @@ const BRINGING = {
 const { undici: _, local: __, ...EDGE } = BRINGING
 /** A simulation may begin three milliseconds later. */
 const { simulate: ___, ...NODES } = BRINGING
-/** Entries that are the same everywhere. */
-const PLAIN = [
-  ...['slim', 'domains', 'robots', 'testing'],
-  ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry', 'presets'],
-]
+/** Entries that are the same everywhere: the other files of `js/`; `durable-object` is for Workers alone. */
+const PLAIN = readdirSync(`${root}/js`)
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.slice(0, -3))
+  .filter((name) => !(name in BRINGING) && name !== 'durable-object')
 const fileOf = (name) => `../../pkg/${name === 'engine' ? 'autothrottle' : name}_bg.wasm`
 /** Code that brings a module, by folder: ARCHITECTURE.md has the reason of each. */
 const FOLDERS = {
