@@ -3,13 +3,14 @@
  * each counts, so that a busy machine slows all alike. `--quick` makes it shorter.
  *
  * A call of ours decides by host, delay, quota and backoff, and hears what came back; one of p-limit's counts
- * to ten.
+ * to ten. The last column has the aim, on a quiet machine.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createThrottle } from 'autothrottle'
+import { Engine } from 'autothrottle/engine'
 import { instrument } from 'autothrottle/opentelemetry'
 import pLimit from 'p-limit'
 import PQueue from 'p-queue'
@@ -44,13 +45,16 @@ const each = (call) => async () => {
   for (let index = 0; index < CALLS; index++) await call()
 }
 
-function table(title, least, base, isDifference = false) {
+const aimed = (aim, sign = '≤') => (aim === undefined ? '' : `   aim ${sign} ${aim}`)
+
+function table(title, least, base, { aims = {}, isDifference = false } = {}) {
   console.log(`\n${title}`)
   for (const [name, nanos] of Object.entries(least)) {
     const beside = isDifference
       ? `${((nanos - least[base]) / 1000).toFixed(2)} µs over`
       : `${(nanos / least[base]).toFixed(2)} ×`
-    console.log(`  ${name.padEnd(34)} ${nanos.toFixed(0).padStart(7)} ns  ${beside.padStart(14)}`)
+    const cells = [name.padEnd(34), nanos.toFixed(0).padStart(7), 'ns', beside.padStart(14)]
+    console.log(`  ${cells.join(' ')}${aimed(aims[name])}`)
   }
 }
 
@@ -62,7 +66,22 @@ function table(title, least, base, isDifference = false) {
     'run({ scopes })': each(() => throttle.run(scopes, work)),
     'run(url)': each(() => throttle.run(url, work)),
   }
-  table(`one after another, ${CALLS} calls`, await race(calls, CALLS), 'p-limit')
+  const aims = { 'run({ scopes })': 1.05, 'run(url)': 1.15 }
+  table(`one after another, ${CALLS} calls`, await race(calls, CALLS), 'p-limit', { aims })
+}
+{
+  const BATCH = 1000
+  const limit = pLimit(BATCH)
+  const throttle = createThrottle(free)
+  const batches = (call) => async () => {
+    for (let round = 0; round < CALLS / BATCH; round++) await Promise.all(Array.from({ length: BATCH }, call))
+  }
+  const calls = {
+    'p-limit': batches(() => limit(work)),
+    'run({ scopes })': batches(() => throttle.run(scopes, work)),
+  }
+  const aims = { 'run({ scopes })': 0.95 }
+  table(`${BATCH} in a batch, ${CALLS} calls`, await race(calls, CALLS), 'p-limit', { aims })
 }
 {
   // Without an exporter: what the SDK adds to a measurement is its own, and it is the same for all.
@@ -76,7 +95,8 @@ function table(title, least, base, isDifference = false) {
     'OpenTelemetry was on': each(() => off.run(url, work)),
     'OpenTelemetry is on': each(() => on.run(url, work)),
   }
-  table(`with OpenTelemetry, ${CALLS} calls`, await race(calls, CALLS), 'run(url)', true)
+  const least = await race(calls, CALLS)
+  table(`with OpenTelemetry, ${CALLS} calls`, least, 'run(url)', { isDifference: true })
 }
 {
   const MANY = 10_000
@@ -88,7 +108,27 @@ function table(title, least, base, isDifference = false) {
     'p-limit': all(() => limit(work)),
     'run(url)': all(() => throttle.run(url, work)),
   }
-  table('10,000 at once over ten slots', await race(calls, MANY), 'p-limit')
+  const aims = { 'run(url)': 1.1 }
+  table('10,000 at once over ten slots', await race(calls, MANY), 'p-limit', { aims })
+}
+{
+  // A permit and its end in WebAssembly, where no limit keeps it: a millisecond after the one before.
+  const rates = {
+    'slots alone': [{ delay: 0 }, 60],
+    'a rate': [{ rate: { limit: 10_000, window: 1000 } }, 100],
+    'a delay': [{ delay: 1 }, 100],
+  }
+  const [calls, aims] = [{}, {}]
+  for (const [name, [pace, aim]] of Object.entries(rates)) {
+    const engine = new Engine({ defaults: { slotDelay: 0, jitter: false, ...pace } })
+    const scope = [engine.scope('quotes.example')]
+    let now = 0
+    calls[name] = () => {
+      for (let index = 0; index < CALLS; index++) engine.settle(++now, engine.sendAtOnce(now, scope))
+    }
+    aims[name] = `${aim} ns`
+  }
+  table('the engine alone, a permit and its end', await race(calls, CALLS), 'slots alone', { aims })
 }
 {
   const fields = Array.from({ length: 20 }, (_, index) => [`x-field-${index}`, `value ${index}`])
@@ -102,12 +142,14 @@ function table(title, least, base, isDifference = false) {
     'twenty headers': new Response('ok', { headers: fields }),
     'RateLimit headers': new Response('ok', { headers: limited }),
   }
+  const most = { bare: 0.2, 'twenty headers': 0.7, 'RateLimit headers': 2.5 }
   for (const [name, response] of Object.entries(stubs)) {
     const fetch = async () => response
     const limit = pLimit(1000)
     const throttle = createThrottle({ ...free, fetch })
     const calls = { 'p-limit': each(() => limit(() => fetch(url))), fetch: each(() => throttle.fetch(url)) }
-    table(`fetch over a stub, ${name}`, await race(calls, CALLS), 'p-limit', true)
+    const how = { aims: { fetch: most[name] }, isDifference: true }
+    table(`fetch over a stub, ${name}`, await race(calls, CALLS), 'p-limit', how)
   }
 }
 {
@@ -142,7 +184,10 @@ function table(title, least, base, isDifference = false) {
   console.log(`\nend to end over loopback, ${MANY} requests, ${AT_ONCE} at a time: requests per second`)
   for (const [name, least] of Object.entries(seconds)) {
     const beside = (seconds['p-limit'] / least).toFixed(2)
-    console.log(`  ${name.padEnd(34)} ${(MANY / least).toFixed(0).padStart(7)}     ${beside.padStart(11)} ×`)
+    const aim = aimed(name === 'p-limit' ? undefined : 0.97, '≥')
+    console.log(
+      `  ${name.padEnd(34)} ${(MANY / least).toFixed(0).padStart(7)}     ${beside.padStart(11)} ×${aim}`,
+    )
   }
   server.kill()
 }
@@ -195,7 +240,10 @@ function table(title, least, base, isDifference = false) {
   const least = {}
   for (let round = 0; round < (isQuick ? 3 : 9); round++)
     for (const [name, body] of Object.entries(programs)) least[name] = Math.min(least[name] ?? 1e9, cpu(body))
-  for (const [name, ms] of Object.entries(least))
-    console.log(`  ${name.padEnd(34)} ${ms.toFixed(1).padStart(7)} ms`)
+  for (const [name, ms] of Object.entries(least)) {
+    const beside = `${(ms / least['p-queue']).toFixed(2)} × p-queue`
+    const aim = aimed(name === 'autothrottle' ? 2.2 : undefined)
+    console.log(`  ${name.padEnd(34)} ${ms.toFixed(1).padStart(7)} ms  ${beside.padStart(14)}${aim}`)
+  }
 }
 process.exit(0)

@@ -41,18 +41,19 @@ impl Engine {
         self.now = at.max(before);
         self.refresh(index);
         let candidate = self.registry[index].waiters.candidate;
-        let lane = candidate.filter(|&lane| self.ask(lane).0 == Verdict::Go);
+        let lane = candidate.filter(|&lane| self.ask(lane, self.queue.rank(lane)).0 == Verdict::Go);
         let sent = lane.map(|lane| self.send(lane));
         self.now = before;
         self.refresh(index);
         // The next of them is not open yet.
         if let Some(lane) = lane
             && sent.is_some()
-            && self.ready.first().is_some_and(|(_, first)| first == lane)
+            && let Some((rank, first)) = self.ready.first()
+            && first == lane
         {
-            let (verdict, scope) = self.ask(lane);
+            let (verdict, scope) = self.ask(lane, rank);
             if verdict != Verdict::Go {
-                self.block(lane, scope, verdict);
+                self.block(lane, rank, scope, verdict);
             }
         }
         Some((sent?, at - self.epoch_offset))

@@ -328,13 +328,13 @@ impl Engine {
         {
             self.refresh(scope);
         }
-        while let Some((_, lane)) = self.ready.first() {
+        while let Some((rank, lane)) = self.ready.first() {
             if let Some(ticket) = self.send_next(lane) {
                 return Decision::Send(ticket);
             }
-            match self.ask(lane) {
+            match self.ask(lane, rank) {
                 (Verdict::Go, _) => return Decision::Send(self.send(lane)),
-                (verdict, scope) => self.block(lane, scope, verdict),
+                (verdict, scope) => self.block(lane, rank, scope, verdict),
             }
         }
         let answer = self.answer();

@@ -57,8 +57,7 @@ impl Engine {
     }
 
     /// Asks all scopes of a lane's head; the strictest verdict wins, and its scope.
-    pub(super) fn ask(&self, lane: u32) -> (Verdict, u32) {
-        let rank = self.queue.rank(lane);
+    pub(super) fn ask(&self, lane: u32, rank: Rank) -> (Verdict, u32) {
         let mut strictest = (Verdict::Go, NONE);
         let scopes = &self.queue.lane_at(lane).scopes;
         for (position, &scope) in scopes.iter().enumerate() {
@@ -191,7 +190,7 @@ impl Engine {
     pub(super) fn join(&mut self, index: u32) {
         match self.queue.join_last(index) {
             Joined::Behind => return,
-            Joined::First(lane) => return self.make_ready(lane, NONE),
+            Joined::First(lane) => return self.make_ready(lane, NONE, self.queue.rank(lane)),
             Joined::Elsewhere => {}
         }
         let class = self.queue.entry(index).class;
@@ -229,7 +228,7 @@ impl Engine {
     /// Makes a lane ready to be asked if a request waits in it, and looks again at the scope it came from.
     pub(super) fn put_back(&mut self, lane: u32, from: u32) {
         if self.queue.lane_at(lane).head != NONE {
-            self.make_ready(lane, NONE);
+            self.make_ready(lane, NONE, self.queue.rank(lane));
         }
         if from != NONE {
             self.refresh(from);
@@ -237,11 +236,11 @@ impl Engine {
     }
 
     /// Puts a lane that was asked in vain in the queue of the scope that blocked it.
-    pub(super) fn block(&mut self, lane: u32, scope: u32, verdict: Verdict) {
+    pub(super) fn block(&mut self, lane: u32, rank: Rank, scope: u32, verdict: Verdict) {
         let who = Some(self.registry.id(scope));
         self.last_block = verdict.reason().map(|reason| Cause { scope: who, reason });
         let from = self.lift(lane);
-        self.wait_at(lane, scope);
+        self.wait_at(lane, scope, rank);
         if self.registry[scope].waiters.has_one() {
             // It is the only one, and was asked right now.
             self.set_timer(scope, verdict.until());
@@ -255,16 +254,14 @@ impl Engine {
     }
 
     /// Puts a lane that is nowhere among those to be asked; `from` is the scope whose candidate it is.
-    fn make_ready(&mut self, lane: u32, from: u32) {
-        let rank = self.queue.rank(lane);
+    fn make_ready(&mut self, lane: u32, from: u32, rank: Rank) {
         self.queue.lane_mut(lane).place = Place::Ready { from };
         self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
     }
 
     /// Puts a lane that is nowhere in the queue of a scope.
-    fn wait_at(&mut self, lane: u32, scope: u32) {
-        let rank = self.queue.rank(lane);
-        let heap = u8::from(self.queue.head_cost_at(lane, scope) == Cost::ZERO);
+    fn wait_at(&mut self, lane: u32, scope: u32, rank: Rank) {
+        let heap = u8::from(self.queue.is_free_at(lane, scope));
         self.queue.lane_mut(lane).place = Place::At { scope, heap };
         let waiters = &mut self.registry[scope].waiters;
         waiters.lanes[heap as usize].push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
@@ -285,16 +282,17 @@ impl Engine {
             let is_best = heads.iter().all(|head| head.verdict != Verdict::Go || rank < head.rank);
             if !is_best || self.verdict_at(scope, candidate) != Verdict::Go {
                 self.lift(candidate);
-                self.wait_at(candidate, scope);
+                self.wait_at(candidate, scope, rank);
                 heads = self.heads(scope);
             }
         }
         if self.registry[scope].waiters.candidate.is_none() {
             let open = heads.iter().filter(|head| head.verdict == Verdict::Go);
-            if let Some(lane) = open.min_by_key(|head| head.rank).map(|head| head.lane) {
+            if let Some((lane, rank)) = open.map(|head| (head.lane, head.rank)).min_by_key(|&(_, rank)| rank)
+            {
                 self.lift(lane);
                 self.registry[scope].waiters.candidate = Some(lane);
-                self.make_ready(lane, scope);
+                self.make_ready(lane, scope, rank);
                 heads = self.heads(scope);
             }
         }
@@ -321,7 +319,9 @@ impl Engine {
     /// One scope's verdict on a lane's head.
     fn verdict_at(&self, scope: u32, lane: u32) -> Verdict {
         let is_alone = self.queue.lane_at(lane).scopes.len() == 1;
-        self.verdict(self.now, scope, self.queue.head_cost_at(lane, scope), is_alone)
+        let cost =
+            if is_alone { self.queue.head_cost(lane, 0) } else { self.queue.head_cost_at(lane, scope) };
+        self.verdict(self.now, scope, cost, is_alone)
     }
 
     fn set_timer(&mut self, scope: u32, at: Option<Instant>) {

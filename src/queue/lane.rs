@@ -133,6 +133,14 @@ impl Queue {
         position.map_or(Cost::ZERO, |position| self.head_cost(lane, position))
     }
 
+    /// Whether the head of a lane is free in `scope`. All that waits in a lane of one scope is, or is not.
+    pub fn is_free_at(&self, lane: u32, scope: u32) -> bool {
+        match &self.lanes[lane] {
+            Lane { scopes: Scopes::One(_), is_free, .. } => *is_free,
+            _ => self.head_cost_at(lane, scope) == Cost::ZERO,
+        }
+    }
+
     /// The rank of a lane that has a head.
     #[inline]
     pub fn rank(&self, lane: u32) -> Rank {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use autothrottle::{
     BudgetStats, ConfigError, Effective, Reason, ScopeStats, Value,
-    boundary::{Boundary, nanos},
+    boundary::{self, Boundary, nanos},
     config::scrapy::snake,
     headers::{AppliesTo, Hints, Quota},
     record::camel_case,
@@ -24,6 +24,8 @@ use crate::value;
 pub struct Classes {
     pub decision: Py<PyAny>,
     pub settled: Py<PyAny>,
+    /// The usual one: over, and the server asked for no wait.
+    pub over: Py<PyAny>,
     pub peek: Py<PyAny>,
     records: [(&'static str, Py<PyAny>); 5],
     hints_read: Py<PyAny>,
@@ -47,9 +49,11 @@ impl Classes {
             let records = py.import("autothrottle._records")?;
             let class = |name| state.getattr(name).map(Bound::unbind);
             let record = |name| records.getattr(name).map(Bound::unbind);
+            let settled = class("Settled")?;
             Ok(Self {
                 decision: class("Decision")?,
-                settled: class("Settled")?,
+                over: settled.call1(py, (boundary::Settled::Over.name(), None::<u64>))?,
+                settled,
                 peek: class("Peek")?,
                 records: [
                     ("", record("Notice")?),

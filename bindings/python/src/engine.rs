@@ -392,6 +392,10 @@ fn poisoned<T>(_: T) -> PyErr {
 }
 
 pub fn settled_of(py: Python<'_>, settled: boundary::Settled, asked_ms: f64) -> PyResult<Bound<'_, PyAny>> {
+    let classes = Classes::of(py)?;
+    if settled == boundary::Settled::Over && asked_ms.is_nan() {
+        return Ok(classes.over.bind(py).clone());
+    }
     let asked = (!asked_ms.is_nan()).then(|| nanos::of_mark(asked_ms));
-    Classes::of(py)?.settled.bind(py).call1((PyString::intern(py, settled.name()), asked))
+    classes.settled.bind(py).call1((PyString::intern(py, settled.name()), asked))
 }

@@ -223,7 +223,7 @@ def engine_words(
         what["backoff"] = outcome.backoff
     if not outcome.adjust_delay:
         what["adjust_delay"] = False
-    backoffs = checked_backoffs("settle", outcome.scopes, scopes)
+    backoffs = None if outcome.scopes is None else checked_backoffs("settle", outcome.scopes, scopes)
     if backoffs is None:
         return what, {}
     is_refusal = error is not None or (status or 0) >= 400

@@ -108,7 +108,8 @@ class Charge:
         self._cost = cost
         self.id = 0
         """The number of its request in events."""
-        self.start_attempt(0)
+        self.sent = 0
+        self._corrected: dict[str, float] | None = None
 
     @property
     def expected(self) -> float | Sequence[float]:
@@ -133,7 +134,7 @@ class Charge:
     def start_attempt(self, now: int) -> None:
         """An attempt leaves: it costs what was expected."""
         self.sent = now
-        self._corrected: dict[str, float] | None = None
+        self._corrected = None
 
     def checked(self, cost: float | Mapping[str, float]) -> dict[str, float]:
         """A cost by scope; raises for what is none."""

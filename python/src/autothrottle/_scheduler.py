@@ -59,8 +59,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_LOCKED: list[Callable[..., Any]] = []
+
+
 def locked(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
     """One thread at a time: the engine knows of none."""
+    _LOCKED.append(method)
 
     @wraps(method)
     def call(scheduler: Scheduler, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -72,6 +76,11 @@ def locked(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
 
 class Scheduler(Draining):
     """The part of a throttle that has no idea of tasks and threads."""
+
+    def __init_subclass__(cls, *, is_single: bool = False) -> None:
+        """``is_single``: one thread alone calls it, which needs no lock."""
+        for method in _LOCKED if is_single else ():
+            setattr(cls, method.__name__, method)
 
     def __init__(
         self, made: Converted, clock: Clock, managed: ManagedScopes | None, shared: Shared | None = None
@@ -190,7 +199,7 @@ class Scheduler(Draining):
             if not self.waiting and wait.delay == 0 and not self.is_draining:
                 sent = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
                 if sent is not None:
-                    self._take_in(charge)
+                    self._taken = charge.id = self._taken + 1
                     if self.events.queued:
                         self._tell_queued(charge, names, target, now)
                     return self._permit(sent, names, target, now, charge)
@@ -200,7 +209,7 @@ class Scheduler(Draining):
             self.budgets.route(now, ticket, target)
         except (CostExceedsQuotaError, QueueFullError) as error:
             raise typed_refusal(error) from None
-        self._take_in(charge)
+        self._taken = charge.id = self._taken + 1
         waiting = self._add(ticket, names, target, wait, charge)
         if outer:
             self.nested.begin(waiting, outer)
@@ -224,9 +233,11 @@ class Scheduler(Draining):
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
+        has_headers = outcome.headers is not None
         self._missing_status.ended(permit, outcome)
         try:
-            self.budgets.ends(permit, now, outcome.headers is not None)
+            if has_headers or self.budgets.are_there:
+                self.budgets.route(now, ticket, permit.target, has_headers)
             if outcome is NOTHING:
                 settled = self.engine.settle(now, ticket)
             else:
@@ -257,7 +268,6 @@ class Scheduler(Draining):
             )
             self.events.tell(event)
         try:
-            has_headers = outcome.headers is not None
             self.notices.after_answer(status, outcome.error, latency, self._handles.answered, has_headers)
         except Exception as error:
             failure = failure or error
@@ -546,10 +556,6 @@ class Scheduler(Draining):
         held = 0 if seen.at is None else seen.at - now
         if seen.reason == "hold" and held > nanos("max_wait", max_wait):
             raise ThrottleTimeoutError(max_wait, False, held / NANOS)
-
-    def _take_in(self, charge: Charge) -> None:
-        self._taken += 1
-        charge.id = self._taken
 
     def _tell_queued(self, charge: Charge, names: tuple[str, ...], target: object, now: int) -> None:
         self.events.tell(RequestEvent("queued", charge.id, target, names, now / NANOS))

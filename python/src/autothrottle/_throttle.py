@@ -61,7 +61,7 @@ class _TaskWaiting(Waiting):
             future.set_result(None)
 
 
-class _TaskScheduler(Scheduler):
+class _TaskScheduler(Scheduler, is_single=True):
     """The scheduler of one loop."""
 
     loop: asyncio.AbstractEventLoop | None = None
@@ -72,7 +72,7 @@ class _TaskScheduler(Scheduler):
 
     def bind(self) -> asyncio.AbstractEventLoop:
         """The loop that this belongs to, which must be the running one."""
-        running = _running_loop()
+        running = asyncio._get_running_loop() or _running_loop()
         if self.loop is not running:
             if self.loop is not None:
                 if self.following is not None or not self.loop.is_closed():

@@ -234,8 +234,13 @@ class MissingStatus:
     def ended(self, permit: Permit, outcome: Outcome) -> None:
         """A request ended."""
         counts = self._counts
-        said = (outcome.status, outcome.error, outcome.hints, outcome.backoff, outcome.scopes)
-        if any(each is not None for each in said):
+        if (
+            outcome.status is not None
+            or outcome.error is not None
+            or outcome.hints is not None
+            or outcome.backoff is not None
+            or outcome.scopes is not None
+        ):
             if counts:
                 for name in permit.scopes:
                     counts.pop(name, None)
@@ -305,22 +310,16 @@ class Budgets:
 
     def __init__(self, scheduler: WatchedScheduler) -> None:
         self._scheduler = scheduler
-        self._are_there = False
+        self.are_there = False
         """Whether the answers of a scope named several budgets."""
 
     def split(self, scope: str) -> None:
         """Answers of a scope name several budgets: what waits goes to that of its route."""
-        self._are_there = True
+        self.are_there = True
         now = self._scheduler.clock.now()
         for waiting in list(self._scheduler.waiting.values()):
             if waiting.scopes == (scope,):
                 self.route(now, waiting.ticket, waiting.target)
-
-    def ends(self, permit: Permit, now: int, has_fields: bool) -> None:
-        """The answer of a request came that may have left before its budget could be known, or that may be
-        the first to name one."""
-        if has_fields or self._are_there:
-            self.route(now, permit._ticket, permit.target, has_fields)
 
     def route(self, now: int, ticket: int, target: object, has_fields: bool = False) -> None:
         """Tells the engine the route of a request, where it wants that. One that is for a scope alone has
