@@ -29,6 +29,8 @@ use crate::{
 pub(crate) const LONG: usize = 32_768;
 /// A process that hears no leader for so long is offline.
 pub(crate) const PATIENCE: Span = Span::from_micros(5_000_000);
+/// Why the way is broken, where a question was given up.
+const NO_ANSWER: &str = "no answer came in time";
 /// News is sent within this time.
 pub(crate) const SOON: Span = Span::from_micros(20_000);
 
@@ -459,6 +461,10 @@ impl Shared {
         }
         let renewal = self.take_renewal(op);
         if !is_ours && renewal.is_none() {
+            // This question was given up meanwhile, and the host says more of why.
+            if let (Cause::Broken(why), NO_ANSWER) = (cause, &*self.way.cause) {
+                self.way.cause = why.into();
+            }
             return;
         }
         if renewal.is_some_and(|renewal| renewal.snapshot.is_some())
@@ -478,7 +484,7 @@ impl Shared {
         // A measurement of the meantime is of a broken way.
         self.member.clock.forget();
         self.way.cause = match cause {
-            Cause::Timeout => "no answer came in time".into(),
+            Cause::Timeout => NO_ANSWER.into(),
             Cause::Broken(why) | Cause::Denied(why) => why.into(),
         };
         if let Cause::Denied(why) = cause {

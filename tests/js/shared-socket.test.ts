@@ -221,7 +221,7 @@ const CLOCK = { now: () => 0, wallNow: () => 0, setTimeout: () => 0, clearTimeou
 test('a lease that is given to a process that has closed meanwhile is given back', async () => {
   const asked: { script: string; args: readonly Argument[]; answer: (what: unknown) => void }[] = []
   const store: Store = {
-    ...{ isCluster: false, publish: async () => 1, reconnect: nothing, close: nothing },
+    ...{ isCluster: false, isSecure: false, publish: async () => 1, reconnect: nothing, close: nothing },
     run: (script, _, args) => {
       if (script !== COMPETE && script !== RELEASE) return Promise.resolve(['1', '0'])
       return new Promise((answer) => asked.push({ script, args, answer }))
@@ -253,7 +253,7 @@ test('a lease that is given to a process that has closed meanwhile is given back
 function played(answers: (script: string, args: readonly Argument[]) => unknown) {
   const handlers: Map<string, (frame: Uint8Array) => void>[] = []
   const store: Store = {
-    ...{ isCluster: false, publish: async () => 1, reconnect: nothing, close: nothing },
+    ...{ isCluster: false, isSecure: false, publish: async () => 1, reconnect: nothing, close: nothing },
     run: async (script, _, args) => answers(script, args),
     subscriber: async () => {
       const own = new Map<string, (frame: Uint8Array) => void>()

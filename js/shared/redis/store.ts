@@ -33,6 +33,8 @@ export interface Store {
   /** How many heard it: in a cluster only those at one node. */
   publish(channel: string, frame: Uint8Array): Promise<number>
   readonly isCluster: boolean
+  /** Whether its connections are to use TLS. */
+  readonly isSecure: boolean
   /** `broke` hears each error of its connection. */
   subscriber(broke: (error: Error) => void): Promise<Subscriber>
   /** Another connection for commands, in place of the client's, which gives no answer. */
@@ -62,6 +64,8 @@ interface Client {
   /** In a cluster of ioredis whose version hears each channel at its own node. */
   readonly shardedSubscribers?: unknown
   readonly isCluster?: boolean
+  /** Where TLS is said by: ioredis, its cluster, node-redis. */
+  readonly options?: { tls?: unknown; redisOptions?: { tls?: unknown }; socket?: { tls?: unknown } }
   readonly stream?: { unref?(): void }
   readonly masters?: unknown
 }
@@ -78,6 +82,7 @@ export function storeOf(client: unknown): Store | undefined {
 
 class ClientStore implements Store {
   readonly isCluster: boolean
+  readonly isSecure: boolean
   readonly #client: Client
   /** Whether it speaks as node-redis does. */
   readonly #isNode: boolean
@@ -88,6 +93,8 @@ class ClientStore implements Store {
     this.#client = client
     this.#isNode = isNode
     this.isCluster = isNode ? client.masters !== undefined : client.isCluster === true
+    const { tls, redisOptions, socket } = client.options ?? {}
+    this.isSecure = Boolean(tls ?? redisOptions?.tls ?? socket?.tls)
   }
 
   run(script: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {

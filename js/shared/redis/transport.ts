@@ -229,7 +229,9 @@ export class RedisTransport implements Transport {
     const { clock } = this.#peer
     return new Promise((resolve, reject) => {
       const fails = (error: unknown) => reject(this.#judged(error))
-      const late = () => reject(new Error(`Redis has not answered within ${LEASE_MS} ms`))
+      // A port that speaks no TLS may leave its first message without an answer.
+      const how = this.#store.isSecure ? ' by TLS: does its port speak TLS?' : ''
+      const late = () => reject(new Error(`Redis has not answered within ${LEASE_MS} ms${how}`))
       const timer = clock.setTimeout(late, LEASE_MS)
       answer.then(resolve, fails).finally(() => clock.clearTimeout(timer))
     })

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._convert import described
 from ._shared.host import SharedHost
-from ._shared.redis_io import LoopRedisIo, RedisIo, ThreadRedisIo, is_cluster
+from ._shared.redis_io import LoopRedisIo, RedisIo, ThreadRedisIo, is_cluster, is_secure
 from ._shared.redis_transport import RedisTransport
 from ._shared.transport import EventLoop, Offline
 from .errors import ConfigError, Problem, SharedError
@@ -69,7 +69,8 @@ class Shared:
             io = LoopRedisIo(self._client)
         else:
             io = ThreadRedisIo(self._client, event_loop, owns_client=self._owns_client)
-        transport = RedisTransport(io, event_loop, self._name, is_cluster=is_cluster(self._client))
+        kind = {"is_cluster": is_cluster(self._client), "is_secure": is_secure(self._client)}
+        transport = RedisTransport(io, event_loop, self._name, **kind)
         random = secrets.SystemRandom().random
         return SharedHost(
             transport, event_loop, options, offline=self._offline, members=self._members, random=random

@@ -322,6 +322,24 @@ def test_refusals_come_back_with_their_type(store: RedisServer) -> None:
     client.close()
 
 
+def test_a_client_that_wants_tls_at_a_port_without(store: RedisServer) -> None:
+    client = redis.Redis(port=store.port, ssl=True)
+    warned: list[str] = []
+    throttle = ThreadThrottle(shared=shared(client, name="tls"))
+    throttle.on("warning", lambda event: warned.append(f"{event.code}: {event.message}"))
+
+    def ask_once() -> None:
+        with pytest.raises(ClosedError):
+            throttle.acquire("https://a.example/")
+
+    asking = threading.Thread(target=ask_once)
+    asking.start()
+    until("it says so", lambda: warned != [])
+    assert re.match(r"group-offline: .*by TLS: does its port speak TLS\?", warned[0])
+    throttle.close()
+    asking.join()
+
+
 def ask_on(throttle: ThreadThrottle) -> None:
     for _ in range(1000):
         with throttle.acquire("https://a.example/") as permit:

@@ -412,6 +412,31 @@ fn a_question_that_nobody_answers_is_given_up_after_a_lease() {
     assert!(asked > 0, "and again, though no host said that it failed");
 }
 
+/// A host gives up a question a moment after the machine does, and knows what it waited for.
+#[test]
+fn a_failure_that_a_host_tells_late_says_why_the_connection_is_broken() {
+    let mut process = Shared::new(MemberId([1; 16]), gap(100.0), settings(), 1).unwrap();
+    let ask = Ask { names: &["s"], costs: &[], priority: 0.0, delay_ms: 0.0 };
+    process.submit(at(1), &ask).unwrap();
+    let late = "no answer by TLS";
+    let (mut now, mut asked, mut warned) = (1, Vec::new(), Vec::new());
+    while now < 9_000_000 {
+        while let Some(effect) = process.poll_effect(at(now)) {
+            match effect {
+                Effect::Compete { op, .. } => asked.push((now + LEASE + 1000, op)),
+                Effect::Warn(warning) => warned.push(warning),
+                _ => {}
+            }
+        }
+        now += 1000;
+        process.handle(at(now), Input::Timeout);
+        for &(_, op) in asked.iter().filter(|(due, _)| *due == now) {
+            process.handle(at(now), Input::Failed { op, cause: Cause::Broken(late) });
+        }
+    }
+    assert!(matches!(&warned[..], [Warning::Offline { why, .. }] if why == late), "{warned:?}");
+}
+
 #[test]
 fn what_can_never_work_fails_the_requests_with_the_reason() {
     let mut process = Shared::new(MemberId([1; 16]), gap(100.0), settings(), 1).unwrap();

@@ -89,6 +89,15 @@ def is_cluster(client: Any) -> bool:
     return callable(getattr(client, "get_node_from_key", None))
 
 
+def is_secure(client: Any) -> bool:
+    """Whether the connections of a client of redis-py are to use TLS."""
+    cluster = getattr(client, "nodes_manager", None)
+    if cluster is not None:
+        return bool(cluster.connection_kwargs.get("ssl"))
+    pool = getattr(client, "connection_pool", None)
+    return "SSL" in getattr(getattr(pool, "connection_class", None), "__name__", "")
+
+
 def _hearing(client: Any, channel: str) -> Any:
     """A client whose connections give bytes: frames are no text, whatever the program's client decodes. Of a
     cluster the one of the node that has the group's keys, which are in the channel's slot.

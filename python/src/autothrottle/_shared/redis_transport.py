@@ -30,7 +30,15 @@ class RedisTransport:
 
     lease_ms = LEASE_MS
 
-    def __init__(self, io: RedisIo, event_loop: EventLoop, name: str, *, is_cluster: bool = False) -> None:
+    def __init__(
+        self,
+        io: RedisIo,
+        event_loop: EventLoop,
+        name: str,
+        *,
+        is_cluster: bool = False,
+        is_secure: bool = False,
+    ) -> None:
         self._io = io
         self._event_loop = event_loop
         # The braces keep the keys in one slot of a cluster.
@@ -39,6 +47,9 @@ class RedisTransport:
         self._keys = [self._prefix + key for key in keys]
         self._plain = "plain" if is_cluster else ""
         self._leader = f"{self._prefix}leader"
+        # A port that speaks no TLS may leave its first message without an answer.
+        how = " by TLS: does its port speak TLS?" if is_secure else ""
+        self._late = f"Redis has not answered within {LEASE_MS:.0f} ms{how}"
         self._peer: Peer | None = None
         self._subscription: Subscription | None = None
         self._leader_subscription: Subscription | None = None
@@ -241,8 +252,7 @@ class RedisTransport:
             done(result, error)
 
         answer = Once(answered)
-        late = f"Redis has not answered within {LEASE_MS:.0f} ms"
-        answer.timer = self._event_loop.call_later(LEASE_MS, lambda: answer(None, TimeoutError(late)))
+        answer.timer = self._event_loop.call_later(LEASE_MS, lambda: answer(None, TimeoutError(self._late)))
         return answer
 
 
