@@ -110,7 +110,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
 
 HIDDEN = {
     # The way between a permit and its scheduler, across files of the package.
-    "Permit": {"end", "tell", "give", "take", "started", "end_block"},
+    "Permit": {"end", "report", "give", "take", "started", "end_block"},
     # Methods that Scrapy calls.
     "Downloader": {"fetch", "needs_backout", "get_slot_key", "close", "is_bad_status", "is_bad_exception"},
     # A protocol has the methods of the class that stands above it.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from autothrottle import ClosedError, ConfigError, ThreadThrottle, Throttle, llm
-from autothrottle.llm._answer import Body, refusal_of, told_by
+from autothrottle.llm._answer import Body, limits_in, refusal_of
 from autothrottle.llm._request import VENDORS, asked_of
 from autothrottle.testing import FakeClock
 
@@ -302,7 +302,7 @@ def test_limits_in_headers_and_refusals() -> None:
         "x-ratelimit-remaining-requests": "9999",
         "x-ratelimit-reset-requests": "8.64s",
     }
-    assert told_by(headers, VENDORS["openai"]) == [("day", 10_000, 9999, 86_400)]
+    assert limits_in(headers, VENDORS["openai"]) == [("day", 10_000, 9999, 86_400)]
     anthropic = {
         "date": "Thu, 01 Jan 2026 00:00:00 GMT",
         "anthropic-ratelimit-input-tokens-limit": "50000",
@@ -310,7 +310,7 @@ def test_limits_in_headers_and_refusals() -> None:
         "anthropic-ratelimit-input-tokens-reset": "2026-01-01T00:00:12Z",
         "anthropic-ratelimit-tokens-limit": "1",
     }
-    assert told_by(anthropic, VENDORS["anthropic"]) == [("input", 50_000, 40_000, 60)]
+    assert limits_in(anthropic, VENDORS["anthropic"]) == [("input", 50_000, 40_000, 60)]
     assert refusal_of(429, {}, b"try again in 1h2m3.5s", False).wait == 3723.5
     gemini = '{"error": {"details": [{"retryDelay": "46s"}]}}'
     assert refusal_of(429, {}, gemini.encode(), False).wait == 46

@@ -133,7 +133,7 @@ class BaseThrottle:
 
     def close(self, reason: BaseException | None = None) -> None:
         """Rejects what waits, and each new request, with a ``ClosedError``. Requests in flight may end."""
-        self._scheduler.tell_unmet()
+        self._scheduler.warn_unused_names()
         self._scheduler.close(reason)
 
     def robots(

@@ -270,9 +270,9 @@ class Events:
                     warnings.warn(message, ThrottleWarning, stacklevel=3)
                 except ThrottleWarning:  # by `-W error`: raised here it would leave a slot behind
                     logger.warning("%s", message)
-        self.tell(WarningEvent("warning", code, message, scope))
+        self.emit(WarningEvent("warning", code, message, scope))
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Tells the listeners. If one raises, the others still hear."""
         for listener in tuple(self._listeners[event.kind]):
             try:
@@ -407,7 +407,7 @@ class Notices:
                 self._events.warn(kind, f"{what}: {said}", scope or None)
             else:
                 hold, asked = notice.hold_until, notice.asked
-                self._events.tell(
+                self._events.emit(
                     ScopeEvent(
                         kind,
                         scope,
@@ -427,7 +427,7 @@ class Notices:
         if not self._events.is_stall_heard:
             message = f"{scope} has answered only badly for {round(seconds)} s"
             self._events.warn("stall", message, scope)
-        self._events.tell(StallEvent("stall", scope, seconds, fail))
+        self._events.emit(StallEvent("stall", scope, seconds, fail))
 
 
 def debug_line(notice: Any, latency: int) -> str:

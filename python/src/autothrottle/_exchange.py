@@ -132,7 +132,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 if not isinstance(verdict, Waiting):
                     return Exchanged(response, None)
         except BaseException as error:
-            permit.tell(outcome)
+            permit.report(outcome)
             if response is not None and getattr(error, "response", None) is not response:
                 await _discarded(call, response)
             raise
@@ -157,10 +157,10 @@ def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: O
         def release(error: BaseException | None) -> None:
             bodies.discard(permit._ticket)
             failed = error is not None and failure_of(error) is not None
-            permit.tell(Outcome(error=error) if failed else outcome)
+            permit.report(Outcome(error=error) if failed else outcome)
 
         return Exchanged(response, release)
-    permit.tell(outcome)
+    permit.report(outcome)
     asked = core._scheduler.asked
     if place is not None:
         _next_hop.set((place, asked or 0))

@@ -112,7 +112,7 @@ class Managers:
         self._managers[scope] = manager, pace
         return pace
 
-    def tell(self, scope: str, method: str, *event: Any) -> Pace | None:
+    def call(self, scope: str, method: str, *event: Any) -> Pace | None:
         """Tells a scope's manager; gives its pace, if that is another now."""
         known = self._managers.get(scope)
         if known is None:
@@ -186,11 +186,11 @@ class ManagedScopes(Managers):
 
     def on_send(self, scope: str, at: float) -> Pace | None:
         """Tells that a request leaves; gives what that changes."""
-        return self.tell(scope, "on_send", ManagedSend(scope, at))
+        return self.call(scope, "on_send", ManagedSend(scope, at))
 
     def on_answer(self, is_bad: bool, event: ManagedAnswer) -> Pace | None:
         """Tells of an answer that the engine has judged; gives what that changes."""
-        return self.tell(event.scope, "on_bad" if is_bad else "on_good", event)
+        return self.call(event.scope, "on_bad" if is_bad else "on_good", event)
 
 
 HELD_HANDLES = 2000

@@ -237,7 +237,7 @@ class Permit:
         if response is not None and status is None:
             answer = answer_in(response)
             if answer is None:
-                self.tell(NOTHING)
+                self.report(NOTHING)
                 raise TypeError(f"settle: want a response with a status; got {response!r:.60}")
             status, headers = answer.status, answer.headers if headers is None else headers
         slip = None
@@ -248,7 +248,7 @@ class Permit:
             typed, headers = headers, fields_of(headers)
             if headers is None:
                 slip = f"headers: want a mapping, or names and values; got {typed!r:.60}"
-        self.tell(Outcome(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
+        self.report(Outcome(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
         if slip is not None:
             raise TypeError(slip)
 
@@ -266,7 +266,7 @@ class Permit:
         if self.take():
             self.verdict = self._scheduler.end(self, outcome, self.again)
 
-    def tell(self, outcome: Outcome) -> None:
+    def report(self, outcome: Outcome) -> None:
         """The same while its function runs: another attempt would hold slots that the function waits for."""
         if self.take():
             self.verdict = self._scheduler.end(self, outcome, self.again, False)

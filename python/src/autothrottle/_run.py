@@ -62,7 +62,7 @@ async def run(
                     result = await core._call(call, permit, limit)
             except BaseException as error:
                 outcome = outcome_of_error(error)
-                _tell_of_retry(core, permit, outcome, retry)
+                _report_retry(core, permit, outcome, retry)
                 permit.end(outcome)
                 permit = permit.heir or permit
                 verdict = permit.verdict
@@ -74,7 +74,7 @@ async def run(
                 outcome = outcome_of_result(result)
                 if core._settings.when is not None and outcome.status is not None and not permit.is_settled:
                     outcome = await _asked_about(core, permit, result, outcome)
-                _tell_of_retry(core, permit, outcome, retry)
+                _report_retry(core, permit, outcome, retry)
                 permit.end(outcome)
                 permit = permit.heir or permit
                 verdict = permit.verdict
@@ -170,7 +170,7 @@ def takes_permit(fn: Any) -> bool:
     return "permit" in names
 
 
-def _tell_of_retry(core: Runner, permit: Permit, outcome: Outcome, retry: object) -> None:
+def _report_retry(core: Runner, permit: Permit, outcome: Outcome, retry: object) -> None:
     """The throttle's own ``retry`` reaches what transports send, and not this."""
     if retry is None and core._settings.retries and not permit.is_settled and outcome.is_refusal:
         what = "retry of the throttle is for requests of transports"

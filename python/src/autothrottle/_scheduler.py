@@ -201,7 +201,7 @@ class Scheduler(Draining):
                 if sent is not None:
                     self._taken = charge.id = self._taken + 1
                     if self.events.queued:
-                        self._tell_queued(charge, names, target, now)
+                        self._emit_queued(charge, names, target, now)
                     return self._permit(sent, names, target, now, charge)
             if wait.max_wait is not None:
                 self._refuse_hopeless(wait.max_wait, handles, cost, now)
@@ -214,7 +214,7 @@ class Scheduler(Draining):
         if outer:
             self.nested.begin(waiting, outer)
         if self.events.queued:
-            self._tell_queued(charge, names, target, now)
+            self._emit_queued(charge, names, target, now)
         self.submitted()
         if len(self.waiting) >= self._warn_threshold:
             many = f"{len(self.waiting)} requests wait, each with its task in memory: use throttle.map"
@@ -266,7 +266,7 @@ class Scheduler(Draining):
             event = SettleEvent(
                 "settle", permit.charge.id, permit.target, names, now / NANOS, status, outcome.error, took
             )
-            self.events.tell(event)
+            self.events.emit(event)
         try:
             self.notices.after_answer(status, outcome.error, latency, self._handles.answered, has_headers)
         except Exception as error:
@@ -334,10 +334,10 @@ class Scheduler(Draining):
         """It waits no longer, and was never sent."""
         if self.events.cancel:
             number, names, now = waiting.charge.id, waiting.scopes, self.clock.now() / NANOS
-            self.events.tell(CancelEvent("cancel", number, waiting.target, names, now, error))
+            self.events.emit(CancelEvent("cancel", number, waiting.target, names, now, error))
 
     @locked
-    def tell_unmet(self) -> None:
+    def warn_unused_names(self) -> None:
         """Names in ``scopes`` and ``hints`` that no request met, where one met a host that may be meant."""
         if self.typed and self.closed is None:
             met = self.engine.stats(self.clock.now()).scopes
@@ -557,8 +557,8 @@ class Scheduler(Draining):
         if seen.reason == "hold" and held > nanos("max_wait", max_wait):
             raise ThrottleTimeoutError(max_wait, False, held / NANOS)
 
-    def _tell_queued(self, charge: Charge, names: tuple[str, ...], target: object, now: int) -> None:
-        self.events.tell(RequestEvent("queued", charge.id, target, names, now / NANOS))
+    def _emit_queued(self, charge: Charge, names: tuple[str, ...], target: object, now: int) -> None:
+        self.events.emit(RequestEvent("queued", charge.id, target, names, now / NANOS))
 
     def _permit(
         self, ticket: int, names: tuple[str, ...], target: object, now: int, charge: Charge
@@ -575,7 +575,7 @@ class Scheduler(Draining):
         charge.start_attempt(now)
         permit = Permit(self, ticket, names, target, charge)
         if self.tally.count(names[0]):
-            self.tell_unmet()
+            self.warn_unused_names()
         if self.events.send:
-            self.events.tell(RequestEvent("send", charge.id, target, names, now / NANOS))
+            self.events.emit(RequestEvent("send", charge.id, target, names, now / NANOS))
         return permit

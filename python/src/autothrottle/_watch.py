@@ -62,7 +62,7 @@ class WatchedScheduler(PermitOwner, Protocol):
     def is_for_slot(self, waiting: Waiting) -> bool: ...
     def leave_in_vain(self, waiting: Waiting, error: BaseException) -> None: ...
     def rest(self) -> None: ...
-    def tell_unmet(self) -> None: ...
+    def warn_unused_names(self) -> None: ...
     def warn(self, code: str, message: str, scope: str | None = None, about: str | None = None) -> None: ...
 
 
@@ -376,7 +376,7 @@ class Following:
         with scheduler.lock:
             stats = Stats.of(scheduler.engine.stats(scheduler.clock.now()))
         if stats.shared is not None:
-            scheduler.events.tell(SharedEvent("shared", stats.shared))
+            scheduler.events.emit(SharedEvent("shared", stats.shared))
 
     def leave(self) -> Leaving | None:
         """Leaves the group; gives what is still to be said there."""
@@ -417,7 +417,7 @@ def survive(scheduler: WatchedScheduler) -> None:
 
 def _at_exit() -> None:
     for scheduler in tuple(_schedulers):
-        scheduler.tell_unmet()
+        scheduler.warn_unused_names()
         many = len(scheduler.by_hand & scheduler.in_flight) + len(scheduler.lost)
         if many and scheduler.closed is None:
             scheduler.warn("permit-lost", f"the program ends, and {_never(many)}: {_REMEDY}", about="the end")

@@ -236,9 +236,9 @@ class _ThreadEars:
                 if missing == 0:
                     self._post(self._ready, None, None)
             elif message["type"] == "message":
-                self._post(self._tell, message["data"])
+                self._post(self._deliver, message["data"])
 
-    def _tell(self, frame: bytes) -> None:
+    def _deliver(self, frame: bytes) -> None:
         if not self._is_closed:
             self._heard(frame)
 

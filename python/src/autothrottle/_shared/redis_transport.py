@@ -89,14 +89,14 @@ class RedisTransport:
         self._give_back(done)
 
     def to_leader(self, frame: bytes) -> None:
-        def told(heard: Any, error: BaseException | None) -> None:
+        def delivered(heard: Any, error: BaseException | None) -> None:
             if error is None and heard == 0 and self._peer is not None:
                 self._peer.vacant()
 
         if self._plain:
-            self._run(TELL, [self._leader, frame, self._plain], told)
+            self._run(TELL, [self._leader, frame, self._plain], delivered)
         else:
-            self._io.send(["PUBLISH", self._leader, frame], self._in_time(told))
+            self._io.send(["PUBLISH", self._leader, frame], self._in_time(delivered))
 
     def to_member(self, epoch: int, member: str, frame: bytes) -> None:
         self._say(epoch, f"{self._prefix}to:{member}", frame)

@@ -147,7 +147,7 @@ def middleware(throttle: ThreadThrottle | Throttle, **options: Unpack[LlmOptions
                 return content
 
             run_now(core.call(exchange(request, send, read)))
-            return _told_final(answers[-1])
+            return _as_final(answers[-1])
 
         return _with_stats(handle, core)
 
@@ -163,12 +163,12 @@ def middleware(throttle: ThreadThrottle | Throttle, **options: Unpack[LlmOptions
             return content
 
         await core.call(exchange(request, send, read))
-        return _told_final(answers[-1])
+        return _as_final(answers[-1])
 
     return _with_stats(handle_async, core)
 
 
-def _told_final(answer: Any) -> Any:
+def _as_final(answer: Any) -> Any:
     """Tells the SDK not to send again what was refused to the end."""
     if answer.http_response.status_code in (429, 503, 529):
         answer.http_response.headers["x-should-retry"] = "false"

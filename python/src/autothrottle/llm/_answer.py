@@ -23,7 +23,7 @@ _POLICY = re.compile(r"(.*?)(?:-tokens)?(?:-(minute|day))?")
 _KINDS = get_args(Kind)
 
 
-class ToldLimit(NamedTuple):
+class ReportedLimit(NamedTuple):
     """A budget as the headers tell it: what is left of it, and its length in seconds."""
 
     kind: Kind
@@ -32,13 +32,13 @@ class ToldLimit(NamedTuple):
     per: float
 
 
-def told_by(headers: Mapping[str, str], rules: Rules) -> list[ToldLimit]:
+def limits_in(headers: Mapping[str, str], rules: Rules) -> list[ReportedLimit]:
     """The budgets that the headers tell.
 
     The window follows from what is missing and the time until it is back; where too little is missing to
     tell, it is the usual one: a minute, and Groq's requests a day.
     """
-    told = []
+    limits = []
     # Azure says -1 for what it does not tell.
     for quota in parse_hints({name: value for name, value in headers.items() if value != "-1"}).quotas:
         match = _POLICY.fullmatch(quota.policy or "")
@@ -55,8 +55,8 @@ def told_by(headers: Mapping[str, str], rules: Rules) -> list[ToldLimit]:
             guess = math.log(quota.reset / NANOS * limit / missing)
             per = min(_WINDOWS, key=lambda each: abs(math.log(each) - guess))
         is_day = is_requests and per > MINUTE and "day" in rules.kinds
-        told.append(ToldLimit("day" if is_day else kind, limit, left, per))
-    return told
+        limits.append(ReportedLimit("day" if is_day else kind, limit, left, per))
+    return limits
 
 
 class Body:

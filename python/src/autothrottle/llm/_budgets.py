@@ -19,7 +19,7 @@ from typing import Any, TypedDict
 
 from .._base import BaseThrottle
 from .._permit import Permit
-from ._answer import DAY, MINUTE, Body, ToldLimit
+from ._answer import DAY, MINUTE, Body, ReportedLimit
 from ._request import Asked, Kind, Rules
 
 
@@ -294,7 +294,7 @@ class Budgets:
             if cost > call.charged.get(kind, 0) * 1.05 + 20:
                 self._charge(call, kind, cost)
 
-    def told(self, call: Call, limits: Sequence[ToldLimit], wait: float | None = None) -> None:
+    def on_limits(self, call: Call, limits: Sequence[ReportedLimit], wait: float | None = None) -> None:
         """The headers of an answer: limits, and what is left of them."""
         for kind, limit, left, per in limits:
             if kind not in self._kinds:

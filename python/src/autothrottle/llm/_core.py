@@ -25,7 +25,7 @@ from .._outcome import NOTHING, Outcome, failure_of
 from .._permit import Permit
 from .._requests import current_options, wait_of
 from ..errors import ConfigError, Problem, RetryAfterTooLongError, ThrottleError
-from ._answer import DAY, Body, Refusal, refusal_of, told_by
+from ._answer import DAY, Body, Refusal, limits_in, refusal_of
 from ._budgets import NUMBERS, BudgetOptions, Budgets, Call, OwnScope
 from ._request import VENDORS, Asked, asked_of
 
@@ -44,7 +44,7 @@ class LlmStats:
     refused: int = 0
     """Those that the server refused: 429, 503, 529."""
     estimated: int = 0
-    """Answers that told no usage although it counts: what they took is an estimate."""
+    """Answers that state no usage although it counts: what they took is an estimate."""
     cut: int = 0
     """Answers that were broken off: what was read of them is charged."""
     uncounted: int = 0
@@ -122,12 +122,12 @@ class Core:
                 raise
             latency = (throttle._clock.now() - sent_at) / NANOS
             status, headers = response.status_code, response.headers
-            told = told_by(headers, VENDORS[asked.vendor])
+            limits = limits_in(headers, VENDORS[asked.vendor])
             is_refused = status in _REFUSALS
             if not is_refused and headers.get("x-should-retry") != "true":
                 if call is not None and budgets is not None:
                     with throttle._scheduler.lock:
-                        budgets.told(call, told)
+                        budgets.on_limits(call, limits)
                 self._answered(what, response, latency, permit, call, budgets)
                 return response, None
             self.stats.refused += is_refused
@@ -139,7 +139,7 @@ class Core:
             if call is not None and budgets is not None:
                 is_limit = status == 429 and not refusal.is_final
                 with throttle._scheduler.lock:
-                    budgets.told(call, told, (refusal.wait or 0) if is_limit else None)
+                    budgets.on_limits(call, limits, (refusal.wait or 0) if is_limit else None)
                     budgets.refused(call, refusal.kind if is_limit else None, refusal.wait)
             self._refused(status, latency, refusal, permit, budgets, f"{account}#other")
             if refusal.is_final or attempt == most:
@@ -165,13 +165,13 @@ class Core:
         )
         is_held = self._throttle._settings.is_held_by_body
         if not is_held:
-            permit.tell(outcome)
+            permit.report(outcome)
         if call is None or budgets is None or status >= 400:
             if call is not None and budgets is not None:
                 with lock:
                     budgets.refused(call)
             if is_held:
-                _watch(response, lambda _: None, lambda *_: permit.tell(outcome))
+                _watch(response, lambda _: None, lambda *_: permit.report(outcome))
             return
         known, kept = call, budgets
         encoding = response.headers.get("content-encoding", "").strip().lower()
@@ -188,7 +188,7 @@ class Core:
                     kept.wrote(known, body.input, body.written)
 
         def end(error: BaseException | None, is_read: bool) -> None:
-            permit.tell(outcome)
+            permit.report(outcome)
             body.end()
             is_over = is_read and (not is_stream or known.asked.vendor == "gemini")
             is_whole = error is None and not body.is_broken and (body.is_whole or is_over)
@@ -229,14 +229,14 @@ class Core:
         if refusal.wait is not None and not is_final:
             # A longer hold would be a warning.
             means["delay"] = min(refusal.wait, DAY)
-        permit.tell(Outcome(status, latency=latency, scopes={whose: means}))
+        permit.report(Outcome(status, latency=latency, scopes={whose: means}))
 
     def _failed(
         self, error: BaseException, permit: Permit, call: Call | None, budgets: Budgets | None, host: str
     ) -> None:
         # A task that is cancelled says no word about the server.
         outcome = NOTHING if failure_of(error) is None else Outcome(error=error, scopes=host)
-        permit.tell(outcome)
+        permit.report(outcome)
         if call is None or budgets is None:
             return
         with self._throttle._scheduler.lock:

@@ -25,6 +25,7 @@ from scrapy.utils.misc import build_from_crawler
 from .._permit import Started
 from ..errors import ConfigError, ThrottleError
 from ._managers import Hooks, ScopeAnswer, Strategies, ThrottlingManager
+from ._notifier import Notifier, logger
 from ._options import is_typed, read_options
 from ._permits import PermitQueue, ReactorClock, Slot, restore, save
 from ._queue import Ahead, Closing, sent_back
@@ -37,7 +38,6 @@ from ._report import (
     user_agent,
 )
 from ._shared import GroupListener, leave, make_engine
-from ._telling import Teller, logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,14 +68,14 @@ class Downloader(ScrapysDownloader):
             raise options.translate(error) from None
         with _jitter_of_scrapys(crawler.settings, options.engine["defaults"].get("jitter")):
             super().__init__(crawler)
-        self._teller = Teller(crawler, options)
-        self._teller.paces()
+        self._notifier = Notifier(crawler, options)
+        self._notifier.paces()
         self._strategies = Strategies(crawler, options)
         self._is_told = options.debug or self._strategies.are_there
         engine.watch("answers" if self._is_told else "changes")
         self._permits = PermitQueue(engine, self.clock, self._notice)
         if options.shared_url is not None:
-            engine.listen(GroupListener(self._permits, self._teller))
+            engine.listen(GroupListener(self._permits, self._notifier))
         self._hooks = Hooks(_manager(crawler, options.manager or ThrottlingManager))
         self._reporter = Reporter(options, self._hooks, self.clock.wall)
         self._handles: dict[str, tuple[int, int]] = {}
@@ -88,7 +88,7 @@ class Downloader(ScrapysDownloader):
         self._codes: dict[str, tuple[int, ...]] = {}
         self._jobdir = job_dir(crawler.settings)
         if self._jobdir and restore(self._permits, self._jobdir):
-            self._teller.count("restored")
+            self._notifier.count("restored")
         _replace_autothrottle(crawler)
         if options.obeys_robots and HAS_ROBOTS_SIGNAL:
             crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
@@ -129,7 +129,7 @@ class Downloader(ScrapysDownloader):
         if permits is None:
             return
         permits.close()
-        self._teller.closed(permits)
+        self._notifier.closed(permits)
         if self._jobdir:
             save(permits, self._jobdir)
         leave(permits.engine)
@@ -174,12 +174,12 @@ class Downloader(ScrapysDownloader):
         delay = _own_delay(request)
         sent = self.clock.now()
         ticket, gate = permits.submit(slot.handles, None if only_ones else costs, request.priority, delay)
-        self._teller.count("requests")
+        self._notifier.count("requests")
         if gate is not None:
-            self._teller.count("delayed")
+            self._notifier.count("delayed")
             bypasses = request in self._bypassing
             self._waiting_bypassing += bypasses
-            self._teller.waiting(self._waiting_bypassing)
+            self._notifier.waiting(self._waiting_bypassing)
             self._ahead.waits()
             try:
                 at = await maybe_deferred_to_future(gate)
@@ -252,7 +252,7 @@ class Downloader(ScrapysDownloader):
         """A request that waits while the spider closes goes back to the scheduler, if it came from there."""
         if request in self._bypassing:
             raise IgnoreRequest("the spider closes")
-        self._teller.sent_back(request)
+        self._notifier.sent_back(request)
         return sent_back(request)
 
     def _passed(self, result: Any, request: Request) -> Any:
@@ -323,14 +323,14 @@ class Downloader(ScrapysDownloader):
 
     def _notice(self, notice: Any) -> None:
         if notice.kind != "answer":
-            self._teller.notice(notice)
+            self._notifier.notice(notice)
             return
         if self._answered is None:
             return
         slot, response, exception, latency = self._answered
         name = notice.scope
         if self._options.debug and response is not None and name == slot.names[0]:
-            self._teller.debug(slot, notice.delay_before / 1e9, notice.delay / 1e9, latency, response)
+            self._notifier.debug(slot, notice.delay_before / 1e9, notice.delay / 1e9, latency, response)
         if self._strategies.are_there:
             status = response.status if response is not None else None
             answer = ScopeAnswer(name, status, exception, latency)
@@ -356,7 +356,7 @@ class Downloader(ScrapysDownloader):
         engine, now = self._permits.engine, self.clock.now()
         for name in own or names:
             outcome = engine.crawl_delay(now, engine.intern(name), int(seconds * 1e9))
-            self._teller.robots(name, seconds, outcome)
+            self._notifier.robots(name, seconds, outcome)
         self._permits.drain()
 
 

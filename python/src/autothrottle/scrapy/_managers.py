@@ -407,11 +407,11 @@ class Strategies(Managers):
 
     def on_send(self, scope: str) -> Pace:
         """Tells that a request leaves; gives what that changes."""
-        return _engines(self.tell(scope, "on_send"))
+        return _engines(self.call(scope, "on_send"))
 
     def on_answer(self, answer: ScopeAnswer, is_bad: bool) -> Pace:
         """Tells of an answer that the engine has judged; gives what that changes."""
-        return _engines(self.tell(answer.scope, "on_bad" if is_bad else "on_good", answer))
+        return _engines(self.call(answer.scope, "on_bad" if is_bad else "on_good", answer))
 
 
 def _built(made: Any, crawler: Crawler, config: Mapping[str, Any]) -> Any:

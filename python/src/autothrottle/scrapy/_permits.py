@@ -42,10 +42,10 @@ class ReactorClock(SystemClock):
 
 
 class PermitQueue:
-    def __init__(self, engine: Engine, clock: Clock, tell: Callable[[Any], object]) -> None:
+    def __init__(self, engine: Engine, clock: Clock, report: Callable[[Any], object]) -> None:
         self.engine = engine
         self.clock = clock
-        self._tell = tell
+        self._report = report
         self._waiting: dict[int, Deferred[int | None]] = {}
         self._scopes: dict[int, Sequence[int]] = {}
         """Of those that wait."""
@@ -102,7 +102,7 @@ class PermitQueue:
         if not self.engine.has_notices:
             return
         for notice in self.engine.take_notices():
-            self._tell(notice)
+            self._report(notice)
             if notice.kind != "down" or notice.span is None:
                 continue
             scope, error = self.engine.find(notice.scope), ScopeDownError(notice.scope, notice.span / 1e9)

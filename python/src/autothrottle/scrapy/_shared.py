@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from .._native import Engine
 from ..errors import ConfigError, Problem
-from ._telling import logger
+from ._notifier import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._clock import Clock, Timer
     from .._shared.transport import Offline
+    from ._notifier import Notifier
     from ._options import Options
     from ._permits import PermitQueue
-    from ._telling import Teller
 
 LEAVE_S = 3.0
 """How long the goodbye to the store may take, in seconds."""
@@ -98,9 +98,9 @@ class _Call:
 class GroupListener:
     """Hears what happens by itself."""
 
-    def __init__(self, permits: PermitQueue, teller: Teller) -> None:
+    def __init__(self, permits: PermitQueue, notifier: Notifier) -> None:
         self._permits = permits
-        self._teller = teller
+        self._notifier = notifier
 
     def changed(self) -> None:
         """There may be a grant for a request, or news to tell."""
@@ -112,7 +112,7 @@ class GroupListener:
 
     def shared_warning(self, code: str, message: str) -> None:
         """Something about the group."""
-        self._teller.shared(code, message)
+        self._notifier.shared(code, message)
 
     def moved(self) -> None:
         """Its stats have it."""

@@ -27,7 +27,7 @@ logger = logging.getLogger("autothrottle.scrapy")
 _MOST_STATS = 32
 
 
-class Teller:
+class Notifier:
     def __init__(self, crawler: Crawler, options: Options) -> None:
         self._crawler = crawler
         self._options = options
