@@ -187,8 +187,14 @@ fn a_digest_says_to_another_engine_what_the_lines_say() {
     };
     for lines in lines {
         for status in [200.0, 429.0, 503.0, 0.0, 404.0, 403.0] {
-            for flags in [0, flags::MAY_RETRY, flags::KEEP_DELAY, flags::GOOD, flags::BAD | flags::MAY_RETRY]
-            {
+            for flags in [
+                0,
+                flags::MAY_RETRY,
+                flags::MAY_RETRY | flags::NOT_REPLAYABLE,
+                flags::KEEP_DELAY,
+                flags::GOOD,
+                flags::BAD | flags::MAY_RETRY,
+            ] {
                 let outcome = Outcome { lines, wall_ms: 1.8e12, ..Outcome::new(status, 50.0, 2.0, flags) };
                 let ((mut read, ticket), (mut told, _)) = (make(), make());
                 let (settled, asked, numbers) = told.digest_told(&outcome);
