@@ -90,7 +90,7 @@ impl Leader {
     }
 
     /// Members that are new hear which servers name several budgets.
-    pub(crate) fn tell_split(&mut self, now: Instant) {
+    pub(crate) fn report_split(&mut self, now: Instant) {
         let notice = |scope: &String| {
             Value::object(vec![("kind", "budgets".into()), ("scope", scope.as_str().into())])
         };

@@ -52,7 +52,7 @@ impl Leader {
                 waiting.push((from, ask));
             }
         }
-        self.tell_split(now);
+        self.report_split(now);
         let mut taken = VecMap::default();
         for (from, flight, told) in oldest_first(flying, |(_, flight, _)| flight.ago) {
             taken.add(from, ());

@@ -431,7 +431,7 @@ impl Boundary {
         }
         self.asked_ms = asked_ms(verdict, asked);
         if let Some((told, parts)) = told.as_ref().zip(parts.as_ref()) {
-            self.engine.tell_budgets(now, told, parts, outcome.is_refusal());
+            self.engine.report_budgets(now, told, parts, outcome.is_refusal());
         }
         verdict.into()
     }

@@ -190,13 +190,13 @@ impl Engine {
 
     /// Reads an answer about budgets. A refusal holds its route, too: another answer of the same flight may
     /// name another budget.
-    pub(crate) fn tell_budgets(&mut self, now: Instant, told: &Addressed, parts: &Parts, is_bad: bool) {
+    pub(crate) fn report_budgets(&mut self, now: Instant, told: &Addressed, parts: &Parts, is_bad: bool) {
         self.advance(now);
         let mut longest = None;
         for (budget, (_, hints)) in told.budgets.iter().zip(&parts.budgets) {
             let hint = Hint::of(hints);
             if let Some(index) = budget.and_then(|budget| self.known(budget)) {
-                self.tell_budget(index, told.sent, &hint, is_bad);
+                self.report_budget(index, told.sent, &hint, is_bad);
                 let held = self.registry[index].scope.hold_until(self.now);
                 longest = longest.max(held.filter(|_| hint.hold.is_some()));
             }
@@ -209,16 +209,16 @@ impl Engine {
         }
     }
 
-    fn tell_budget(&mut self, index: u32, sent: Instant, hint: &Hint, is_bad: bool) {
+    fn report_budget(&mut self, index: u32, sent: Instant, hint: &Hint, is_bad: bool) {
         let (now, watch) = (self.now, self.watch);
         let entry = &mut self.registry[index];
         let before = entry.take_seen(now, watch);
         let wait = entry.scope.on_hint(now, sent, hint, is_bad, &mut self.rng);
         let settled = Settled { wait, ..Settled::default() };
         if let Some(before) = before {
-            self.tell(index, before, &settled);
+            self.notify(index, before, &settled);
         }
-        self.tell_always(index, &settled);
+        self.notify_always(index, &settled);
         self.refresh(index);
         let Role::Budget(of, _) = self.registry[index].role else { return };
         let Some(scope) = self.known(of) else { return };

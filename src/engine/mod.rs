@@ -566,9 +566,9 @@ impl Engine {
                 meter.on_latency(ms);
             }
             if let Some(before) = before {
-                self.tell(scope, before, &settled);
+                self.notify(scope, before, &settled);
             }
-            self.tell_always(scope, &settled);
+            self.notify_always(scope, &settled);
             self.registry.mark_idle(scope);
             self.refresh(scope);
         }

@@ -81,7 +81,7 @@ impl Engine {
     }
 
     /// Tells what an answer changed in a scope, and remembers what it said.
-    pub(super) fn tell(&mut self, scope: u32, before: Seen, settled: &Settled) {
+    pub(super) fn notify(&mut self, scope: u32, before: Seen, settled: &Settled) {
         let entry = &mut self.registry[scope];
         let after = entry.scope.seen(self.now);
         let most = entry.scope.config.max_hold;
@@ -90,15 +90,15 @@ impl Engine {
         }
         if self.watch >= Watch::Answers || entry.scope.config.is_managed {
             let in_flight = entry.scope.slots.in_flight();
-            let told = before.answer(after, &entry.name, in_flight, self.epoch_offset, settled);
-            self.notices.extend(told);
+            let notice = before.answer(after, &entry.name, in_flight, self.epoch_offset, settled);
+            self.notices.extend(notice);
         }
         entry.seen = Some(Box::new(after));
     }
 
     /// Tells what people should know, also without a listener.
     #[inline(always)]
-    pub(super) fn tell_always(&mut self, scope: u32, settled: &Settled) {
+    pub(super) fn notify_always(&mut self, scope: u32, settled: &Settled) {
         let name = || String::from(&*self.registry[scope].name);
         if let Some(span) = settled.stall {
             self.notices.push(Notice::Stalled(Stall { scope: name(), for_ms: span.millis() }));
@@ -107,15 +107,15 @@ impl Engine {
             self.notices.push(Notice::Down(Stall { scope: name(), for_ms: span.millis() }));
         }
         if let Some(wait) = settled.wait {
-            self.tell_if_cut(scope, wait.asked);
+            self.notify_if_cut(scope, wait.asked);
         }
     }
 
     /// Tells once of a scope whose server asked for a longer wait than is kept.
-    fn tell_if_cut(&mut self, scope: u32, asked: Span) {
+    fn notify_if_cut(&mut self, scope: u32, asked: Span) {
         let entry = &mut self.registry[scope];
         let most = entry.scope.config.max_hold;
-        if asked <= most || core::mem::replace(&mut entry.is_cut_told, true) {
+        if asked <= most || core::mem::replace(&mut entry.is_cut_reported, true) {
             return;
         }
         let [asked, kept] = [asked, most].map(|span| whole_text(span.micros() / 1_000_000));
@@ -146,7 +146,7 @@ impl Engine {
             self.report(diagnostic);
         }
         if let Some((reason, diagnostic)) = self.binding(scope)
-            && self.registry[scope].meter.as_mut().is_some_and(|meter| meter.tell(reason))
+            && self.registry[scope].meter.as_mut().is_some_and(|meter| meter.is_first_report(reason))
         {
             self.notices.push(Notice::RampupBound(diagnostic));
         }

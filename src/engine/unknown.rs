@@ -49,7 +49,7 @@ impl Engine {
             return verdict;
         }
         let budgets = self.registry.budgets(scope);
-        let used_up = budgets.filter_map(|budget| self.registry[budget].scope.told_next(now, cost)); // 4
+        let used_up = budgets.filter_map(|budget| self.registry[budget].scope.reported_next(now, cost)); // 4
         verdict.and_not_before(now, used_up.max(), Reason::Quota)
     }
 
@@ -67,7 +67,7 @@ impl Engine {
         let budgets = || self.registry.latest_budgets(scope).take(LOOKED_AT);
         let is_open = !matches!(entry.role, Role::Budget(..)) && verdict == Verdict::Go;
         if is_open && (family.unknown > 0 || now < family.vain) {
-            let used_up = budgets().filter_map(|budget| self.registry[budget].scope.told_next(now, cost));
+            let used_up = budgets().filter_map(|budget| self.registry[budget].scope.reported_next(now, cost));
             match used_up.max() {
                 Some(_) if family.unknown > 0 => return Verdict::Blocked(Reason::Quota), // 3
                 Some(at) if at > now + PATIENCE => return Verdict::NotBefore(family.vain, Reason::Quota),

@@ -79,7 +79,7 @@ pub(crate) struct Meter {
     ever_bound: u32,
     most_in_flight: u32,
     /// The user's limits that a note said to bind, one bit each.
-    told: u32,
+    reported: u32,
     /// A window has turned over since the last note, or a request has now waited for long.
     is_turned: bool,
 }
@@ -131,7 +131,7 @@ impl Meter {
             rated: Span::ZERO,
             ever_bound: 0,
             most_in_flight: 0,
-            told: 0,
+            reported: 0,
             is_turned: false,
         }
     }
@@ -197,7 +197,7 @@ impl Meter {
     /// The settings changed: what had no effect may have one now.
     pub fn on_configure(&mut self) {
         (self.waited, self.paced, self.rated) = (Span::ZERO, Span::ZERO, Span::ZERO);
-        (self.ever_bound, self.most_in_flight, self.told) = (0, self.activity.in_flight, 0);
+        (self.ever_bound, self.most_in_flight, self.reported) = (0, self.activity.in_flight, 0);
     }
 
     /// Whether people waited for long and this limit was never why. `is_learning` is a pace that begins
@@ -230,10 +230,10 @@ impl Meter {
     }
 
     /// True once for each reason, until the settings change.
-    pub fn tell(&mut self, reason: Reason) -> bool {
+    pub fn is_first_report(&mut self, reason: Reason) -> bool {
         let bit = 1 << reason as u32;
-        let is_new = self.told & bit == 0;
-        self.told |= bit;
+        let is_new = self.reported & bit == 0;
+        self.reported |= bit;
         is_new
     }
 

@@ -145,7 +145,7 @@ impl Scope {
     /// Whether a request could leave now: the same, but that some of what the server said may be left.
     pub fn is_passable(&self, now: Instant) -> bool {
         !self.paused
-            && self.told_next(now, Cost::ONE).is_none()
+            && self.reported_next(now, Cost::ONE).is_none()
             && self.server.as_ref().is_none_or(|server| {
                 server.backoff.at(&self.config.backoff, now, self.base()).is_over() && self.law_step() == 0
             })

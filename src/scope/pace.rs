@@ -147,7 +147,7 @@ impl Scope {
     }
 
     /// Before when the server lets no request of this cost leave.
-    pub fn told_next(&self, now: Instant, cost: Cost) -> Option<Instant> {
+    pub fn reported_next(&self, now: Instant, cost: Cost) -> Option<Instant> {
         let told = self.server.as_ref().and_then(|server| server.quota.next(now, cost));
         self.hold_until(now).max(told)
     }
@@ -156,7 +156,7 @@ impl Scope {
     pub fn recovers(&self, now: Instant) -> Option<Instant> {
         let step = self.backoff(now).and_then(|state| state.recovers(&self.config.backoff));
         let step = step.max(self.law_recovers(now));
-        let told = self.told_next(now, Cost::ONE);
+        let told = self.reported_next(now, Cost::ONE);
         let own = self.quotas().filter_map(|(config, state)| state.next(config, now, Cost::ONE)).max();
         [step, told, own].into_iter().max()?.filter(|&at| at > now)
     }

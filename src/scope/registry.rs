@@ -57,7 +57,7 @@ pub(crate) struct Entry {
     pub served: u64,
     is_asleep: bool,
     /// Whether a notice said that a wait was cut.
-    pub is_cut_told: bool,
+    pub is_cut_reported: bool,
     pub role: Role,
     /// The record of its server's budgets, if there are several.
     pub family: Option<Box<Family>>,
@@ -142,7 +142,7 @@ impl Registry {
             scope,
             waiters,
             meter,
-            is_cut_told: false,
+            is_cut_reported: false,
             seen,
             pins: 0,
             turn,

@@ -303,7 +303,7 @@ impl Client for EngineClient {
         let latency_ms = latency_ms.filter(|_| !is_of_one);
         self.engine.settle(now, ticket, &Feedback { answer, latency_ms, hint, ..Feedback::IGNORED });
         if let Some((told, parts)) = told.as_ref().zip(parts.as_ref()) {
-            self.engine.tell_budgets(now, told, parts, status >= 400);
+            self.engine.report_budgets(now, told, parts, status >= 400);
         }
         let notices = self.engine.take_notices();
         if notices.iter().any(|notice| matches!(notice, Notice::Budgets(_))) {

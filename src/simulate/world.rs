@@ -282,7 +282,7 @@ impl<C: Client> World<C> {
                     Next::Never => break None,
                 }
             };
-            self.tell(who);
+            self.record_notices(who);
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl<C: Client> World<C> {
         self.clients[who].answered(self.now, self.tickets[index], sent, answer, &headers);
         self.wakes[who] = Some(self.now);
         self.note(|| Happening::Answered { index, headers });
-        self.tell(who);
+        self.record_notices(who);
     }
 
     fn half(&self) -> Span {
@@ -356,7 +356,7 @@ impl<C: Client> World<C> {
         }
     }
 
-    fn tell(&mut self, client: usize) {
+    fn record_notices(&mut self, client: usize) {
         if let Some(happenings) = &mut self.happenings {
             let notices = self.clients[client].take_notices();
             happenings

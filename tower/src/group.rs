@@ -135,7 +135,7 @@ impl Group {
     }
 
     /// One turn of that task: it takes in what others said, and gives what to say, when to come again, and
-    /// whom to tell that the last was said.
+    /// the channel that says that the last was sent.
     pub fn carried(
         &mut self,
         now: Instant,

@@ -139,47 +139,47 @@ impl Transport {
         }
     }
 
-    pub async fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Event>) {
+    pub async fn say(&mut self, says: Vec<Effect>, events: &UnboundedSender<Event>) {
         while self.writers.try_join_next().is_some() {}
-        let tell_now = |heard| _ = tell.send(heard);
+        let send_now = |heard| _ = events.send(heard);
         for effect in says {
             if !std::mem::replace(&mut self.is_open, true) {
-                tell_now(Event::Opened);
+                send_now(Event::Opened);
             }
             match effect {
-                Effect::Compete { op, above } => tell_now(match self.compete(above, tell).await {
+                Effect::Compete { op, above } => send_now(match self.compete(above, events).await {
                     Ok(Some(Lease { epoch, stored, is_first })) => {
                         Event::Elected { op, epoch, stored, is_first }
                     }
                     Ok(None) => Event::Refused(op),
                     Err(why) => Event::Failed(op, why),
                 }),
-                Effect::Renew { op, store, .. } => tell_now(match self.renew(store) {
+                Effect::Renew { op, store, .. } => send_now(match self.renew(store) {
                     Ok(true) => Event::Renewed(op),
                     Ok(false) => Event::Refused(op),
                     Err(why) => Event::Failed(op, why),
                 }),
-                Effect::Release { op, store, .. } => tell_now(match self.release(store) {
+                Effect::Release { op, store, .. } => send_now(match self.release(store) {
                     Ok(()) => Event::Released(op),
                     Err(why) => Event::Failed(op, why),
                 }),
-                Effect::ToLeader(bytes) if self.server.is_some() => tell_now(Event::Frame(bytes)),
+                Effect::ToLeader(bytes) if self.server.is_some() => send_now(Event::Frame(bytes)),
                 Effect::ToLeader(bytes) => {
                     if let Some(leader) = &self.leader {
-                        leader.say(&bytes, tell);
+                        leader.say(&bytes, events);
                     }
                 }
                 Effect::ToMember { epoch, .. } | Effect::ToAll { epoch, .. } if !self.is_held() => {
                     self.stop();
-                    tell_now(Event::Fenced(epoch));
+                    send_now(Event::Fenced(epoch));
                 }
                 Effect::ToMember { epoch, to, bytes } => match self.members.get(&to) {
-                    Some(member) => member.say(&bytes, tell),
-                    None => tell_now(Event::Unheard(to, epoch)),
+                    Some(member) => member.say(&bytes, events),
+                    None => send_now(Event::Unheard(to, epoch)),
                 },
                 Effect::ToAll { bytes, .. } => {
-                    self.members.values().for_each(|member| member.say(&bytes, tell));
-                    tell_now(Event::Frame(bytes));
+                    self.members.values().for_each(|member| member.say(&bytes, events));
+                    send_now(Event::Frame(bytes));
                 }
                 // A stream breaks or is whole: one to a process that is stopped would be no better.
                 _ => {}
@@ -187,12 +187,12 @@ impl Transport {
         }
     }
 
-    pub fn hear(&mut self, heard: Event, tell: &UnboundedSender<Event>) -> Option<Event> {
+    pub fn hear(&mut self, heard: Event, events: &UnboundedSender<Event>) -> Option<Event> {
         let Event::Socket(happened) = heard else { return Some(heard) };
         let leads = |way: &Self, number| way.leader.as_ref().is_some_and(|pipe| pipe.number == number);
         match happened {
             SocketEvent::Connected(stream) => {
-                let pipe = self.pipe(stream, tell);
+                let pipe = self.pipe(stream, events);
                 self.strangers.insert(pipe.number, pipe);
                 None
             }
@@ -232,13 +232,13 @@ impl Transport {
     async fn compete(
         &mut self,
         above: Epoch,
-        tell: &UnboundedSender<Event>,
+        events: &UnboundedSender<Event>,
     ) -> Result<Option<Lease>, FailureCause> {
         // Each time: a cleaner of temporary files, or a logout, takes the folder away.
         let path = self.path.insert(self.make_path()?).clone();
         // A process that competes leads no longer, though it may listen still.
         self.stop();
-        if !self.is_silent(&path, tell).await.map_err(|error| broken(&error))? {
+        if !self.is_silent(&path, events).await.map_err(|error| broken(&error))? {
             return Ok(None);
         }
         let own = self.own(&path);
@@ -246,15 +246,15 @@ impl Transport {
         let listener = UnixListener::bind(&own).map_err(|error| why(&error, &own))?;
         let claimed = self.claim(&path, &own, above);
         if let Ok(Some((lease, inode))) = claimed {
-            let tell = tell.clone();
-            let task = tokio::spawn(welcome(listener, tell)).abort_handle();
+            let events = events.clone();
+            let task = tokio::spawn(welcome(listener, events)).abort_handle();
             self.server = Some(Server { inode, task });
             self.leader = None;
             return Ok(Some(lease));
         }
         let _ = fs::remove_file(&own);
         claimed.map_err(|error| why(&error, &path))?;
-        self.connect(&path, tell).await.map_err(|error| broken(&error))?;
+        self.connect(&path, events).await.map_err(|error| broken(&error))?;
         Ok(None)
     }
 
@@ -278,16 +278,16 @@ impl Transport {
     }
 
     /// Whether no process answers there, or the one that does has been silent for a lease.
-    async fn is_silent(&mut self, path: &Path, tell: &UnboundedSender<Event>) -> io::Result<bool> {
+    async fn is_silent(&mut self, path: &Path, events: &UnboundedSender<Event>) -> io::Result<bool> {
         if self.leader.is_some() && inode(path) == self.found {
             return Ok(self.heard_at.elapsed() >= LEASE);
         }
         // No leader is connected, or another made its socket anew.
         self.leader = None;
-        Ok(!self.connect(path, tell).await?)
+        Ok(!self.connect(path, events).await?)
     }
 
-    async fn connect(&mut self, path: &Path, tell: &UnboundedSender<Event>) -> io::Result<bool> {
+    async fn connect(&mut self, path: &Path, events: &UnboundedSender<Event>) -> io::Result<bool> {
         use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
         self.found = inode(path);
         let stream = match UnixStream::connect(path).await {
@@ -297,8 +297,8 @@ impl Transport {
                 return if has_nobody.contains(&error.kind()) { Ok(false) } else { Err(error) };
             }
         };
-        let leader = self.pipe(stream, tell);
-        leader.say(&self.id.0, tell);
+        let leader = self.pipe(stream, events);
+        leader.say(&self.id.0, events);
         self.heard_at = Instant::now();
         self.leader = Some(leader);
         Ok(true)
@@ -387,14 +387,14 @@ impl Transport {
         Ok(path)
     }
 
-    fn pipe(&mut self, stream: UnixStream, tell: &UnboundedSender<Event>) -> Pipe {
+    fn pipe(&mut self, stream: UnixStream, events: &UnboundedSender<Event>) -> Pipe {
         self.pipes += 1;
         let number = self.pipes;
         let (from, to) = stream.into_split();
         let (says, waiting) = unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
         let writer = self.writers.spawn(write_all(to, waiting, unread.clone()));
-        let reader = tokio::spawn(read_all(number, from, tell.clone())).abort_handle();
+        let reader = tokio::spawn(read_all(number, from, events.clone())).abort_handle();
         Pipe { number, says, unread, reader, writer }
     }
 }
@@ -410,13 +410,13 @@ struct Pipe {
 
 impl Pipe {
     /// A frame behind its length. A process that does not read is cut off.
-    fn say(&self, frame: &[u8], tell: &UnboundedSender<Event>) {
+    fn say(&self, frame: &[u8], events: &UnboundedSender<Event>) {
         let length = u32::try_from(frame.len()).expect("a frame has a mebibyte at most");
         let bytes = [&length.to_be_bytes(), frame].concat();
         let unread = self.unread.fetch_add(bytes.len(), Ordering::Relaxed);
         if unread > MOST_UNREAD {
             self.writer.abort();
-            let _ = tell.send(Event::Socket(SocketEvent::Closed(self.number)));
+            let _ = events.send(Event::Socket(SocketEvent::Closed(self.number)));
         }
         let _ = self.says.send(bytes);
     }
@@ -428,22 +428,22 @@ impl Drop for Pipe {
     }
 }
 
-async fn welcome(listener: UnixListener, tell: UnboundedSender<Event>) {
+async fn welcome(listener: UnixListener, events: UnboundedSender<Event>) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => _ = tell.send(Event::Socket(SocketEvent::Connected(stream))),
+            Ok((stream, _)) => _ = events.send(Event::Socket(SocketEvent::Connected(stream))),
             // Too many files are open, for the moment.
             Err(_) => sleep(LEASE / 5).await,
         }
     }
 }
 
-async fn read_all(number: u64, from: OwnedReadHalf, tell: UnboundedSender<Event>) {
+async fn read_all(number: u64, from: OwnedReadHalf, events: UnboundedSender<Event>) {
     let mut from = BufReader::new(from);
     while let Ok(frame) = read(&mut from).await {
-        let _ = tell.send(Event::Socket(SocketEvent::Received(number, frame)));
+        let _ = events.send(Event::Socket(SocketEvent::Received(number, frame)));
     }
-    let _ = tell.send(Event::Socket(SocketEvent::Closed(number)));
+    let _ = events.send(Event::Socket(SocketEvent::Closed(number)));
 }
 
 async fn read(from: &mut BufReader<OwnedReadHalf>) -> io::Result<Vec<u8>> {

@@ -102,8 +102,8 @@ impl Throttle {
                 state.host.cancel(now, ticket);
                 return Err(Error::NoRuntime);
             }
-            let (tell, granted) = oneshot::channel();
-            state.waiting.insert(ticket, Waits { tell, target: target.clone() });
+            let (reply, granted) = oneshot::channel();
+            state.waiting.insert(ticket, Waits { reply, target: target.clone() });
             Ok(Asked::Waits(Waiting { throttle: self.clone(), ticket: Some(ticket), granted }))
         })
     }

@@ -83,32 +83,38 @@ impl Transport {
     }
 
     /// Does what the machine wants done. Frames of one turn are one script.
-    pub fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Event>) {
+    pub fn say(&mut self, says: Vec<Effect>, events: &UnboundedSender<Event>) {
         while self.flying.try_join_next().is_some() {}
         if says.is_empty() {
             return;
         }
         if !std::mem::replace(&mut self.is_open, true) {
-            let _ = tell.send(Event::Opened);
+            let _ = events.send(Event::Opened);
         }
         let mut frames: Vec<(Epoch, String, Vec<u8>)> = Vec::new();
         for effect in says {
             match effect {
                 Effect::ToMember { epoch, to, bytes } => frames.push((epoch, format!("to:{to}"), bytes)),
                 Effect::ToAll { epoch, bytes } => frames.push((epoch, "all".into(), bytes)),
-                Effect::ToLeader(bytes) => self.spawn(tell, |store, tell| store.tell_leader(bytes, tell)),
-                Effect::Compete { op, above } => {
-                    self.ask(tell, op, |store, tell| async move { store.compete(op, above, tell).await });
+                Effect::ToLeader(bytes) => {
+                    self.spawn(events, |store, events| store.send_to_leader(bytes, events))
                 }
-                Effect::Renew { op, epoch, store: kept } => self.ask(tell, op, |store, _| async move {
+                Effect::Compete { op, above } => {
+                    self.ask(
+                        events,
+                        op,
+                        |store, events| async move { store.compete(op, above, events).await },
+                    );
+                }
+                Effect::Renew { op, epoch, store: kept } => self.ask(events, op, |store, _| async move {
                     let is_ours = store.renew(epoch, kept).await?;
                     Ok(if is_ours { Event::Renewed(op) } else { Event::Refused(op) })
                 }),
                 Effect::Release { op, epoch, store: kept } => {
                     // After what is said in the same turn: it is the last.
                     let frames = std::mem::take(&mut frames);
-                    self.ask(tell, op, |store, tell| async move {
-                        store.send(frames, &tell).await;
+                    self.ask(events, op, |store, events| async move {
+                        store.send(frames, &events).await;
                         if kept.is_some() {
                             store.renew(epoch, kept).await?;
                         }
@@ -117,25 +123,25 @@ impl Transport {
                     });
                 }
                 // The next command makes another one.
-                Effect::Reconnect { speaks: true } => self.spawn(tell, |store, _| async move {
+                Effect::Reconnect { speaks: true } => self.spawn(events, |store, _| async move {
                     store.connection.lock().await.take();
                 }),
-                Effect::Reconnect { speaks: false } => self.spawn(tell, Store::reconnect),
+                Effect::Reconnect { speaks: false } => self.spawn(events, Store::reconnect),
                 _ => {}
             }
         }
         if !frames.is_empty() {
-            self.spawn(tell, |store, tell| async move { store.send(frames, &tell).await });
+            self.spawn(events, |store, events| async move { store.send(frames, &events).await });
         }
     }
 
     /// A connection that broke is made anew, until there is one.
-    pub fn hear(&mut self, heard: Event, tell: &UnboundedSender<Event>) -> Option<Event> {
+    pub fn hear(&mut self, heard: Event, events: &UnboundedSender<Event>) -> Option<Event> {
         let Event::Ended = heard else { return Some(heard) };
-        let (store, tell) = (self.store.clone(), tell.clone());
+        let (store, events) = (self.store.clone(), events.clone());
         self.flying.spawn(async move {
             tokio::time::sleep(LEASE / 5).await;
-            store.reconnect(tell).await;
+            store.reconnect(events).await;
         });
         None
     }
@@ -149,12 +155,12 @@ impl Transport {
 
     fn spawn<F>(
         &mut self,
-        tell: &UnboundedSender<Event>,
+        events: &UnboundedSender<Event>,
         work: impl FnOnce(Arc<Store>, UnboundedSender<Event>) -> F,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let work = work(self.store.clone(), tell.clone());
+        let work = work(self.store.clone(), events.clone());
         self.flying.spawn(async move {
             let _ = timeout(LEASE, work).await;
         });
@@ -163,20 +169,20 @@ impl Transport {
     /// Each question is answered once, at the latest after a lease.
     fn ask<F>(
         &mut self,
-        tell: &UnboundedSender<Event>,
+        events: &UnboundedSender<Event>,
         op: Op,
         work: impl FnOnce(Arc<Store>, UnboundedSender<Event>) -> F,
     ) where
         F: Future<Output = RedisResult<Event>> + Send + 'static,
     {
-        let (work, tell) = (work(self.store.clone(), tell.clone()), tell.clone());
+        let (work, events) = (work(self.store.clone(), events.clone()), events.clone());
         self.flying.spawn(async move {
             let heard = match timeout(LEASE, work).await {
                 Ok(Ok(heard)) => heard,
                 Ok(Err(error)) => Event::Failed(op, error.into()),
                 Err(_) => Event::Failed(op, FailureCause::Timeout),
             };
-            let _ = tell.send(heard);
+            let _ = events.send(heard);
         });
     }
 }
@@ -210,10 +216,10 @@ impl Store {
         self: Arc<Self>,
         op: Op,
         above: Epoch,
-        tell: UnboundedSender<Event>,
+        events: UnboundedSender<Event>,
     ) -> RedisResult<Event> {
         // First it makes sure that it hears.
-        self.listen(&tell).await?;
+        self.listen(&events).await?;
         let leader = self.channel("leader");
         let asked = [self.id.clone(), above.to_string(), LEASE.as_millis().to_string(), leader];
         let answer = self.run(COMPETE, asked.map(String::into_bytes).to_vec()).await?;
@@ -244,16 +250,16 @@ impl Store {
         Ok(self.run(RENEW, asked).await? == Value::Int(1))
     }
 
-    async fn tell_leader(self: Arc<Self>, bytes: Vec<u8>, tell: UnboundedSender<Event>) {
+    async fn send_to_leader(self: Arc<Self>, bytes: Vec<u8>, events: UnboundedSender<Event>) {
         let mut command = redis::cmd("PUBLISH");
         command.arg(self.channel("leader")).arg(bytes);
         if let Ok(Value::Int(0)) = self.command(&command).await {
-            let _ = tell.send(Event::Vacant { has_ended: false });
+            let _ = events.send(Event::Vacant { has_ended: false });
         }
     }
 
     /// The frames of a leader in one turn are one script, which first compares the lease.
-    async fn send(&self, frames: Vec<(Epoch, String, Vec<u8>)>, tell: &UnboundedSender<Event>) {
+    async fn send(&self, frames: Vec<(Epoch, String, Vec<u8>)>, events: &UnboundedSender<Event>) {
         for frames in frames.chunk_by(|one, other| one.0 == other.0) {
             let epoch = frames[0].0;
             let mut asked = self.claim(epoch);
@@ -273,19 +279,19 @@ impl Store {
                 // A lost message is sent again.
                 _ => Vec::new(),
             };
-            heard.into_iter().for_each(|heard| _ = tell.send(heard));
+            heard.into_iter().for_each(|heard| _ = events.send(heard));
         }
     }
 
     /// Another connection that hears, in place of one that is dead.
-    async fn reconnect(self: Arc<Self>, tell: UnboundedSender<Event>) {
+    async fn reconnect(self: Arc<Self>, events: UnboundedSender<Event>) {
         self.ear.lock().await.take();
-        let listens = timeout(LEASE, self.listen(&tell)).await;
-        let _ = tell.send(if let Ok(Ok(())) = listens { Event::Opened } else { Event::Ended });
+        let listens = timeout(LEASE, self.listen(&events)).await;
+        let _ = events.send(if let Ok(Ok(())) = listens { Event::Opened } else { Event::Ended });
     }
 
     /// Hears what is said to all and to this process, and as the leader.
-    async fn listen(&self, tell: &UnboundedSender<Event>) -> RedisResult<()> {
+    async fn listen(&self, events: &UnboundedSender<Event>) -> RedisResult<()> {
         let mut ear = self.ear.lock().await;
         if ear.as_ref().is_some_and(|ear| !ear.task.is_finished()) {
             return Ok(());
@@ -296,15 +302,15 @@ impl Store {
         if self.leads.load(Ordering::Relaxed) {
             sink.subscribe(self.channel("leader")).await?;
         }
-        let tell = tell.clone();
+        let events = events.clone();
         let task = tokio::spawn(async move {
             while let Some(message) = stream.next().await {
                 // The store publishes an empty message to find out who listens.
                 if !message.get_payload_bytes().is_empty() {
-                    let _ = tell.send(Event::Frame(message.get_payload_bytes().to_vec()));
+                    let _ = events.send(Event::Frame(message.get_payload_bytes().to_vec()));
                 }
             }
-            let _ = tell.send(Event::Ended);
+            let _ = events.send(Event::Ended);
         });
         *ear = Some(Ear { sink, task: task.abort_handle() });
         Ok(())

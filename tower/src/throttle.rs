@@ -74,9 +74,9 @@ pub(crate) struct State {
     drivers: Vec<(Id, Arc<Notify>)>,
 }
 
-/// A request that waits, and whom to tell.
+/// A request that waits, and the channel of its answer.
 pub(crate) struct Waits {
-    pub tell: oneshot::Sender<Granted>,
+    pub reply: oneshot::Sender<Granted>,
     pub target: Target,
 }
 
@@ -101,7 +101,7 @@ impl State {
                 for ticket in all.map(|(&ticket, _)| ticket).collect::<Vec<_>>() {
                     self.host.cancel(now, ticket);
                     let waits = self.waiting.remove(&ticket);
-                    waits.map(|waits| waits.tell.send(Err(Error::ScopeDown { scope: scope.clone() })));
+                    waits.map(|waits| waits.reply.send(Err(Error::ScopeDown { scope: scope.clone() })));
                 }
             }
             told.push(notice);
@@ -304,7 +304,7 @@ impl Shared {
             let driven = Driven(Arc::downgrade(self), runtime.id());
             runtime.spawn(drive(driven, earlier));
         }
-        notices.iter().for_each(tell);
+        notices.iter().for_each(log);
         result
     }
 
@@ -314,14 +314,14 @@ impl Shared {
             match state.host.poll(now) {
                 Next::Send(ticket) => {
                     let waiting = state.waiting.remove(&ticket);
-                    if waiting.is_none_or(|waiting| waiting.tell.send(Ok(now)).is_err()) {
+                    if waiting.is_none_or(|waiting| waiting.reply.send(Ok(now)).is_err()) {
                         state.host.cancel(now, ticket);
                     }
                 }
                 #[cfg(feature = "_shared")]
                 Next::Refuse(ticket, error) => {
                     // Its future may have been dropped: then it needs no reason.
-                    state.waiting.remove(&ticket).map(|waiting| waiting.tell.send(Err(error)));
+                    state.waiting.remove(&ticket).map(|waiting| waiting.reply.send(Err(error)));
                 }
                 Next::Wait(until) => break until,
             }
@@ -374,7 +374,7 @@ async fn drive(driven: Driven, earlier: Arc<Notify>) {
 /// Carries what the machine says, and what others say, as long as the throttle exists.
 #[cfg(feature = "_shared")]
 async fn carry(inner: Weak<Shared>, mut transport: Transport, mut last: UnboundedReceiver<Effect>) {
-    let (tell, mut heard) = unbounded_channel();
+    let (events, mut heard) = unbounded_channel();
     let mut inputs: Vec<Event> = Vec::new();
     loop {
         // Other calls of this turn go along.
@@ -386,7 +386,7 @@ async fn carry(inner: Weak<Shared>, mut transport: Transport, mut last: Unbounde
         });
         let (until, changed) = (wake_at.map(|at| inner.instant(at)), inner.earlier.clone());
         drop(inner);
-        transport.say(says, &tell).await;
+        transport.say(says, &events).await;
         let Some(until) = until else {
             transport.close().await;
             left.send_replace(true);
@@ -400,9 +400,9 @@ async fn carry(inner: Weak<Shared>, mut transport: Transport, mut last: Unbounde
         while let Ok(more) = heard.try_recv() {
             inputs.push(more);
         }
-        inputs = inputs.into_iter().filter_map(|input| transport.hear(input, &tell)).collect();
+        inputs = inputs.into_iter().filter_map(|input| transport.hear(input, &events)).collect();
     }
-    transport.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &tell).await;
+    transport.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &events).await;
     transport.close().await;
 }
 
@@ -457,7 +457,7 @@ pub(crate) fn value_of<'de>(typed: impl Deserializer<'de>, want: &str) -> Result
 }
 
 /// Writes a notice to `tracing`.
-fn tell(notice: &Notice) {
+fn log(notice: &Notice) {
     match notice {
         Notice::NoEffect(found) => warn(found, "it has no effect"),
         Notice::RampupBound(found) => warn(found, "it slows rampup down"),

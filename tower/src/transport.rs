@@ -59,22 +59,22 @@ impl Transport {
     }
 
     /// Does what the machine wants done.
-    pub async fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Event>) {
+    pub async fn say(&mut self, says: Vec<Effect>, events: &UnboundedSender<Event>) {
         match self {
             #[cfg(feature = "redis")]
-            Self::Redis(transport) => transport.say(says, tell),
+            Self::Redis(transport) => transport.say(says, events),
             #[cfg(all(feature = "local", unix))]
-            Self::Local(transport) => transport.say(says, tell).await,
+            Self::Local(transport) => transport.say(says, events).await,
         }
     }
 
     /// The event for the machine.
-    pub fn hear(&mut self, heard: Event, tell: &UnboundedSender<Event>) -> Option<Event> {
+    pub fn hear(&mut self, heard: Event, events: &UnboundedSender<Event>) -> Option<Event> {
         match self {
             #[cfg(feature = "redis")]
-            Self::Redis(transport) => transport.hear(heard, tell),
+            Self::Redis(transport) => transport.hear(heard, events),
             #[cfg(all(feature = "local", unix))]
-            Self::Local(transport) => transport.hear(heard, tell),
+            Self::Local(transport) => transport.hear(heard, events),
         }
     }
 
