@@ -44,7 +44,7 @@ test('who comes behind another that waits crosses the boundary to wait, and no m
   assert.deepEqual(order, ['first', 'before', 'second', ...Array(10).fill('behind')])
 })
 
-test('a request that waits takes less than 680 bytes of JavaScript, one of fetch less than 1100', () => {
+test('a request that waits takes less than 680 bytes of JavaScript, of acquire 800, of fetch 1100', () => {
   const program = `
     import { createThrottle } from 'autothrottle'
     const bytes = () => (gc(), gc(), process.memoryUsage().heapUsed)

@@ -101,7 +101,7 @@ test('a clock that starts at 0, at 1970 in Workers’ way, or between', async ()
   }
 })
 
-test('a clock that stands still: no send, no spin', async () => {
+test('a clock that stands still: one send, no spin', async () => {
   const clock = new FakeClock()
   let wakes = 0
   const timers: (() => void)[] = []
@@ -165,7 +165,7 @@ async function turned(delay: number, scopes: readonly string[], count = 21) {
   return { all: [...times.values()].map(gaps), turns: clock.turns }
 }
 
-test('a gap of 10 to 100 ms is met by turns of the loop, a shorter or longer one by timers alone', async () => {
+test('a gap from 10 to below 100 ms is met by turns of the loop, any other by timers alone', async () => {
   for (const delay of [10, 16.7, 90]) {
     const { all, turns } = await turned(delay, ['x'])
     // The first two show how often the scope sends.

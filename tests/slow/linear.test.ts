@@ -89,7 +89,7 @@ test('a megabyte of commas, of nested lists, of as many fields: what is too long
   t.diagnostic(`${most} steps at most for a megabyte of fields`)
 })
 
-test('robots.txt, up to the 512,000 bytes that count', () => {
+test('the delay of a robots.txt, up to the 512,000 bytes that count', () => {
   const fillers = ['\r', '\n', ':', '#', '*', '\0', 'a:', '/', 'User-agent: x\n', 'User-agent: *\n', 'é']
   const rules = [
     'Crawl-delay: 1\n',
