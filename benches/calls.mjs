@@ -114,13 +114,13 @@ function table(title, least, base, { aims = {}, isDifference = false } = {}) {
 {
   // A permit and its end in WebAssembly, where no limit keeps it: a millisecond after the one before.
   const rates = {
-    'slots alone': [{ delay: 0 }, 60],
+    'slots alone': [{ delay: 0, slotDelay: 0, jitter: false }, 60],
     'a rate': [{ rate: { limit: 10_000, window: 1000 } }, 100],
-    'a delay': [{ delay: 1 }, 100],
+    'a delay': [{ delay: 1, slotDelay: 0, jitter: false }, 100],
   }
   const [calls, aims] = [{}, {}]
   for (const [name, [pace, aim]] of Object.entries(rates)) {
-    const engine = new Engine({ defaults: { slotDelay: 0, jitter: false, ...pace } })
+    const engine = new Engine({ defaults: pace })
     const scope = [engine.scope('quotes.example')]
     let now = 0
     calls[name] = () => {

@@ -104,7 +104,7 @@ impl Scope {
     /// [`Scope::verdict`] and [`Scope::on_send`] of a request of cost 1 where the scope is express; the
     /// caller's timer was so `late`. False where it is not, or may not leave: then no state has changed.
     /// `has_waited`: of one for which there was [`Scope::on_wait`].
-    #[inline(always)]
+    #[inline]
     pub fn send_express(&mut self, now: Instant, late: Span, has_waited: bool, rng: &mut Rng) -> bool {
         if !self.is_express() || self.slots.is_full(self.config.concurrency) {
             return false;
