@@ -51,11 +51,13 @@
 //! `gap` only tells it); and a memory of the gap alone: in Start it is a guess. Estimate, margin and climb
 //! are therefore remembered.
 
+mod event;
 mod failing;
 mod in_flight;
 mod others;
 
 use self::{
+    event::{Event, busy_until},
     failing::{Failing, Kind},
     in_flight::InFlight,
     others::Others,
@@ -101,34 +103,6 @@ const WIDE: f64 = 1.0 / 3.0;
 const NEARLY: f64 = 1.03;
 /// A request leaves so long after it was let go, as a rule.
 const USUAL: Span = Span::from_micros(2000);
-
-/// A refusal that is not judged yet.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Event {
-    /// When it began; later by the time in which no request wanted to leave.
-    at: Instant,
-    /// An answer came, or the server asked for no request, as late as this.
-    busy: Instant,
-    /// The gap that was refused, in microseconds.
-    fast: f64,
-    /// Served since the one before, and in what time.
-    served: f64,
-    active: f64,
-    /// How much of the blackout may be our own hold.
-    unsure: f64,
-    is_merely_bad: bool,
-    is_denied: bool,
-    /// All that was bad failed, also where it said until when: no word of the pace.
-    is_failure: bool,
-    /// At a rate below the estimate.
-    is_below: bool,
-    /// It ended Start and said when to come again: so far in the doubling.
-    step: Option<f64>,
-    /// Refused again since: single probes.
-    is_blackout: bool,
-    /// Refused when it was time again, as the server had said.
-    told: u32,
-}
 
 /// Where one scope stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -479,11 +453,6 @@ impl State {
         self.is_confirmed = false;
         self.clock = 0.0;
     }
-}
-
-/// The server wants no request until then, with what we add to it.
-fn busy_until(ended: &Ended) -> Instant {
-    ended.now + ended.asked.unwrap_or(Span::ZERO) + ended.unsure
 }
 
 /// The time in which one refusal is accepted, in microseconds.
