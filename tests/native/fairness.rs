@@ -14,12 +14,13 @@ use crate::{
 };
 
 /// The name, and what `server` of a simulation takes, without braces.
-const SERVERS: [(&str, &str); 5] = [
+const SERVERS: [(&str, &str); 6] = [
     ("nginx 50/s, burst 10, 503", r#""model": "nginx", "rate": 50, "burst": 10"#),
     ("nginx 50/s, burst 10, 429", r#""model": "nginx", "rate": 50, "burst": 10, "refusal": "429""#),
     ("bucket 20/s, depth 10", r#""model": "token-bucket", "rate": 20, "depth": 10"#),
     ("GCRA 30/s, burst 5", r#""model": "gcra", "rate": 30, "burst": 5"#),
     ("fixed 600 a minute", r#""model": "fixed-window", "limit": 600"#),
+    ("nginx 20/s, no burst, 429", r#""model": "nginx", "rate": 20, "refusal": "429""#),
 ];
 
 /// A client that comes later.
