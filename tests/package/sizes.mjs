@@ -81,4 +81,4 @@ export async function sizeOverMain(entry, dist) {
 export const SLIM_MODULE_BUDGET = 105_600
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
-export const COMPONENT_BUDGET = 149_000
+export const COMPONENT_BUDGET = 150_000
