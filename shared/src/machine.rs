@@ -251,7 +251,7 @@ impl Shared {
     }
 
     /// Whether a request waits for the time after what `poll` gave last: then the host says when it really
-    /// [left](Self::left).
+    /// [left](Self::sent_at).
     pub fn is_awaited(&self) -> bool {
         self.member.is_awaited
     }

@@ -197,7 +197,7 @@ impl<F: FnMut(&str, u64) -> wasmtime::Result<Host>> Fuzzer<F> {
             }
             76 => {
                 let ticket = self.ticket();
-                call!(self.host, call_left, now, ticket)?;
+                call!(self.host, call_sent_at, now, ticket)?;
             }
             77..=79 => {
                 let ticket = self.ticket();
