@@ -44,11 +44,50 @@ impl Engine {
         Some(ticket)
     }
 
+    /// The same of a request that waits: the next one of this lane, which is the first to be asked, leaves
+    /// its only scope. `None` where it may not, or says more than its scope: then no state has changed.
+    pub(super) fn send_next(&mut self, lane: u32) -> Option<Ticket> {
+        let scope = self.queue.plain_lane(lane)?;
+        let now = self.now;
+        let late = self.late(now);
+        let (_, entry) = self.registry.entry(scope);
+        let is_clear = entry.is_undivided() && entry.waiters.is_clear_for(lane) && entry.meter.is_some();
+        if !is_clear || !entry.scope.send_express(now, late, true, &mut self.rng) {
+            return None;
+        }
+        let waiters = &mut *entry.waiters;
+        (waiters.waiting, waiters.candidate) = (waiters.waiting - 1, None);
+        let is_waiting = waiters.waiting > 0;
+        let sent = self.queue.send_plain(lane, scope, now);
+        entry.served = sent.served;
+        self.in_flight += 1;
+        self.totals.sent += 1;
+        let place = Queue::place_lane(self.queue.lanes_mut());
+        self.ready.replace_first(sent.rank, place);
+        self.queue.lane_left(lane, sent.rank.is_some());
+        if let Some(lane) = sent.spare {
+            self.part(&lane);
+        }
+        let bound = self.global_block().filter(|_| is_waiting);
+        let (_, entry) = self.registry.entry(scope);
+        entry.meter(now).on_send(now);
+        if entry.note(now, bound) {
+            self.find_without_effect(scope);
+        }
+        Some(sent.ticket)
+    }
+
     /// [`Engine::settle`] of a request where no more than its slot comes back: after a good answer with this
     /// status, or none (0), to a request that no limit kept. The latency is NaN if it was not measured. False
     /// where anything else is the case: then no state has changed, and `settle` is the way.
     #[inline(always)]
-    pub fn settle_at_once(&mut self, now: Instant, ticket: Ticket, status: u16, latency_ms: f64) -> bool {
+    pub(crate) fn settle_at_once(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        status: u16,
+        latency_ms: f64,
+    ) -> bool {
         let Some(scope) = self.queue.express(ticket) else { return false };
         let now = self.to_engine_time(now);
         let (_, entry) = self.registry.entry(scope);
@@ -82,39 +121,6 @@ impl Engine {
             self.registry.mark_idle_in_passing(scope);
         }
         true
-    }
-
-    /// The same of a request that waits: the next one of this lane, which is the first to be asked, leaves
-    /// its only scope. `None` where it may not, or says more than its scope: then no state has changed.
-    pub(super) fn send_next(&mut self, lane: u32) -> Option<Ticket> {
-        let scope = self.queue.plain_lane(lane)?;
-        let now = self.now;
-        let late = self.late(now);
-        let (_, entry) = self.registry.entry(scope);
-        let is_clear = entry.is_undivided() && entry.waiters.is_clear_for(lane) && entry.meter.is_some();
-        if !is_clear || !entry.scope.send_express(now, late, true, &mut self.rng) {
-            return None;
-        }
-        let waiters = &mut *entry.waiters;
-        (waiters.waiting, waiters.candidate) = (waiters.waiting - 1, None);
-        let is_waiting = waiters.waiting > 0;
-        let sent = self.queue.send_plain(lane, scope, now);
-        entry.served = sent.served;
-        self.in_flight += 1;
-        self.totals.sent += 1;
-        let place = Queue::place_lane(self.queue.lanes_mut());
-        self.ready.replace_first(sent.rank, place);
-        self.queue.lane_left(lane, sent.rank.is_some());
-        if let Some(lane) = sent.spare {
-            self.part(&lane);
-        }
-        let bound = self.global_block().filter(|_| is_waiting);
-        let (_, entry) = self.registry.entry(scope);
-        entry.meter(now).on_send(now);
-        if entry.note(now, bound) {
-            self.find_without_effect(scope);
-        }
-        Some(sent.ticket)
     }
 
     /// Makes a ticket that leaves its lane an express one, if it says no more than its scope.

@@ -7,7 +7,6 @@ use autothrottle::{
     headers::matters,
     policy::retry::Verdict,
 };
-use http::HeaderMap;
 
 #[cfg(feature = "_shared")]
 use autothrottle_shared::Order as Orders;
@@ -123,14 +122,6 @@ impl Host {
         latency_ms: f64,
         target: &Target,
     ) {
-        if let Some(status) = plain(outcome) {
-            self.route(now, ticket, target, false);
-            if let Self::Own(engine) = self
-                && engine.engine().settle_at_once(now, ticket, status, latency_ms)
-            {
-                return;
-            }
-        }
         let told = Told::new(outcome);
         self.route(now, ticket, target, !told.lines.is_empty());
         let ended = boundary::Outcome { latency_ms, ..told.outcome(0) };
@@ -300,19 +291,6 @@ fn refused(engine: &Engine, error: SubmitError) -> Error {
         },
         SubmitError::ScopeDown { scope, .. } => Error::ScopeDown { scope: name(scope) },
         SubmitError::UnknownScope | SubmitError::NotANumber => Error::NotANumber,
-    }
-}
-
-/// The status of a good answer that says no more, or 0 where there is no news.
-fn plain(outcome: Outcome<'_>) -> Option<u16> {
-    match outcome {
-        Outcome::Nothing => Some(0),
-        Outcome::Response { status, headers } => {
-            let mut names = headers.into_iter().flat_map(HeaderMap::keys);
-            let is_plain = (200..400).contains(&status) && !names.any(|name| matters(name.as_str()));
-            is_plain.then_some(status)
-        }
-        Outcome::Failed(_) => None,
     }
 }
 
