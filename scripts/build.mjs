@@ -63,7 +63,7 @@ export async function build({ withComponent = true } = {}) {
   if (withComponent) await component()
 }
 
-/** Writes the scripts of the store for `js/`, without comments; what several begin with, once. */
+/** Writes the scripts and words of the store for `js/`, without comments; what several begin with, once. */
 function storeScripts() {
   const text = readFileSync(`${root}/shared/src/store.rs`, 'utf8')
   const lua = (script, claim = '') => `\`${claim}${script.replaceAll(/^--.*\n|^ +/gm, '')}\`\n`
@@ -71,7 +71,8 @@ function storeScripts() {
   const written = [...text.matchAll(/const (\w+): &str =\s*(publishing)?[^"]*"([^"]*)"/g)].map(
     ([, name, claims, script]) => `export const ${name} = ${lua(script, claims && `\${CLAIM}`)}`,
   )
-  const head = '/** The scripts of the store: the build writes them from `shared/src/store.rs`. */\n'
+  const head =
+    '/** The scripts and words of the store: the build writes them from `shared/src/store.rs`. */\n'
   writeNew(`${root}/js/shared/redis/scripts.ts`, `${head}const CLAIM = ${lua(claim)}${written.join('')}`)
 }
 

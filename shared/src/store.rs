@@ -125,6 +125,11 @@ return say == 'SPUBLISH' and heard or 1
 "
 );
 
+/// A host's reason where no answer came within a lease.
+pub const NO_ANSWER: &str = "Redis has not answered within 1500 ms";
+/// The same of a client that wants TLS: a port without it may leave the client's first message unanswered.
+pub const NO_ANSWER_BY_TLS: &str = "Redis has not answered within 1500 ms by TLS: does its port speak TLS?";
+
 /// Errors of a store that do not heal by themselves: this user may not, something else has these keys, or the
 /// port speaks TLS and the client does not, or the other way round. Of Redis and of its clients, some of
 /// which leave the code out.
@@ -141,7 +146,7 @@ pub fn is_for_good(why: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_for_good;
+    use super::{NO_ANSWER, NO_ANSWER_BY_TLS, is_for_good};
 
     #[test]
     fn what_a_store_refuses_is_for_good_and_a_store_that_is_away_is_not() {
@@ -156,9 +161,7 @@ mod tests {
         ] {
             assert!(is_for_good(why), "{why}");
         }
-        for why in
-            ["connect ECONNREFUSED 127.0.0.1:6379", "Redis has not answered within 1500 ms", "LOADING", ""]
-        {
+        for why in ["connect ECONNREFUSED 127.0.0.1:6379", NO_ANSWER, NO_ANSWER_BY_TLS, "LOADING", ""] {
             assert!(!is_for_good(why), "{why}");
         }
     }

@@ -50,6 +50,8 @@ mod _native {
             ("SEND", store::SEND),
             ("RELEASE", store::RELEASE),
             ("TELL", store::TELL),
+            ("NO_ANSWER", store::NO_ANSWER),
+            ("NO_ANSWER_BY_TLS", store::NO_ANSWER_BY_TLS),
         ]
         .into_iter()
         .try_for_each(|(name, script)| module.add(name, script))

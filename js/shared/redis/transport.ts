@@ -13,7 +13,7 @@
 import { ConfigError } from '../../base/errors.js'
 import { loadShared } from '../../wasm/load/shared.js'
 import { afterTurn, type Lease, type Peer, type Transport } from '../transport.js'
-import { COMPETE, RELEASE, RENEW, SEND, TELL } from './scripts.js'
+import { COMPETE, NO_ANSWER, NO_ANSWER_BY_TLS, RELEASE, RENEW, SEND, TELL } from './scripts.js'
 import type { Argument, Store, Subscriber } from './store.js'
 
 const LEASE_MS = 1500
@@ -229,9 +229,7 @@ export class RedisTransport implements Transport {
     const { clock } = this.#peer
     return new Promise((resolve, reject) => {
       const fails = (error: unknown) => reject(this.#judged(error))
-      // A port that speaks no TLS may leave its first message without an answer.
-      const how = this.#store.isSecure ? ' by TLS: does its port speak TLS?' : ''
-      const late = () => reject(new Error(`Redis has not answered within ${LEASE_MS} ms${how}`))
+      const late = () => reject(new Error(this.#store.isSecure ? NO_ANSWER_BY_TLS : NO_ANSWER))
       const timer = clock.setTimeout(late, LEASE_MS)
       answer.then(resolve, fails).finally(() => clock.clearTimeout(timer))
     })

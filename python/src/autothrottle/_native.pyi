@@ -29,6 +29,8 @@ SCRAPY_DEFAULTS: dict[str, Any]
 """The values that hold under Scrapy's names, where the engine's own default is another."""
 SCRAPY_KEYS: dict[str, dict[str, tuple[str, str]]]
 """Section → key in a dict of THROTTLING_SCOPES → key and kind of the option."""
+NO_ANSWER: str
+NO_ANSWER_BY_TLS: str
 COMPETE: str
 """The scripts of the store: see ``shared/src/store.rs``."""
 RENEW: str

@@ -17,7 +17,16 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from .._native import COMPETE, RELEASE, RENEW, SEND, TELL, is_for_good
+from .._native import (
+    COMPETE,
+    NO_ANSWER,
+    NO_ANSWER_BY_TLS,
+    RELEASE,
+    RENEW,
+    SEND,
+    TELL,
+    is_for_good,
+)
 from ..errors import ConfigError, Problem
 from .redis_io import Once, RedisIo, Subscription
 from .transport import Done, EventLoop, Lease, Leaving, Peer
@@ -47,9 +56,7 @@ class RedisTransport:
         self._keys = [self._prefix + key for key in keys]
         self._plain = "plain" if is_cluster else ""
         self._leader = f"{self._prefix}leader"
-        # A port that speaks no TLS may leave its first message without an answer.
-        how = " by TLS: does its port speak TLS?" if is_secure else ""
-        self._late = f"Redis has not answered within {LEASE_MS:.0f} ms{how}"
+        self._late = NO_ANSWER_BY_TLS if is_secure else NO_ANSWER
         self._peer: Peer | None = None
         self._subscription: Subscription | None = None
         self._leader_subscription: Subscription | None = None
