@@ -69,8 +69,13 @@ class Shared:
             io = LoopRedisIo(self._client)
         else:
             io = ThreadRedisIo(self._client, event_loop, owns_client=self._owns_client)
-        kind = {"is_cluster": is_cluster(self._client), "is_secure": is_secure(self._client)}
-        transport = RedisTransport(io, event_loop, self._name, **kind)
+        transport = RedisTransport(
+            io,
+            event_loop,
+            self._name,
+            is_cluster=is_cluster(self._client),
+            is_secure=is_secure(self._client),
+        )
         random = secrets.SystemRandom().random
         return SharedHost(
             transport, event_loop, options, offline=self._offline, members=self._members, random=random

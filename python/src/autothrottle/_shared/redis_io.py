@@ -163,7 +163,7 @@ class ThreadRedisIo:
         self._jobs.put((command, answer))
 
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
-        return _ThreadEars(self._client, self._event_loop, channels, heard, ready)
+        return _ThreadSubscription(self._client, self._event_loop, channels, heard, ready)
 
     def close(self) -> Leaving:
         self._jobs.put(None)
@@ -195,7 +195,7 @@ class ThreadRedisIo:
             return [error] * len(jobs)
 
 
-class _ThreadEars:
+class _ThreadSubscription:
     def __init__(
         self,
         client: Any,
@@ -274,7 +274,7 @@ class LoopRedisIo:
         self._jobs.put_nowait((command, answer))
 
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
-        return _LoopEars(self._client, channels, heard, ready)
+        return _LoopSubscription(self._client, channels, heard, ready)
 
     def reconnect(self) -> None:
         # redis-py closes the connection of a task that is cancelled, so the next one finds another.
@@ -311,7 +311,7 @@ class LoopRedisIo:
             return [error] * len(jobs)
 
 
-class _LoopEars:
+class _LoopSubscription:
     def __init__(
         self, client: Any, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once
     ) -> None:
