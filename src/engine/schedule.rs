@@ -188,18 +188,13 @@ impl Engine {
 
     /// Lets an admitted request wait with the others, and its lane be asked.
     pub(super) fn join(&mut self, index: u32) {
-        match self.queue.join_last(index) {
-            Joined::Behind => return,
-            Joined::First(lane) => return self.make_ready(lane, NONE, self.queue.rank(lane)),
-            Joined::Elsewhere => {}
-        }
-        let class = self.queue.entry(index).class;
-        let lane = self.queue.class(class).lane;
-        let before = (self.queue.lane_at(lane).head != NONE).then(|| self.queue.rank(lane));
-        self.queue.join(index);
-        if before != Some(self.queue.rank(lane)) {
-            let from = self.lift(lane);
-            self.put_back(lane, from);
+        match self.queue.join(index) {
+            Joined::Behind => {}
+            Joined::First(lane) => self.make_ready(lane, NONE, self.queue.rank(lane)),
+            Joined::Before(lane) => {
+                let from = self.lift(lane);
+                self.put_back(lane, from);
+            }
         }
     }
 

@@ -69,14 +69,14 @@ struct Spare {
     class: u32,
 }
 
-/// Where a request stands that [joined](Queue::join_last).
+/// Where a request stands that [joined](Queue::join).
 pub(crate) enum Joined {
-    /// Behind another of its class.
+    /// Behind another of its lane, which stays where it is.
     Behind,
     /// It is the first that waits in this lane.
     First(u32),
-    /// It is to join in full.
-    Elsewhere,
+    /// Before others of this lane, which moves up.
+    Before(u32),
 }
 
 /// A request that left a plain lane, and what that changed.
@@ -129,51 +129,50 @@ impl Queue {
     }
 
     /// Puts an admitted ticket in the list of its class, by age.
-    pub fn join(&mut self, index: u32) {
-        let (class_index, age) = (self.tickets[index].class, self.tickets[index].age);
-        let class_index = self.merged(index, class_index);
-        let class = &mut self.classes[class_index];
-        let previous = class.last;
-        if previous != NONE && self.tickets[previous].age > age {
-            class.early.push(age, index, &mut place_early(&mut self.tickets));
+    pub fn join(&mut self, index: u32) -> Joined {
+        let Entry { class: class_index, age, .. } = self.tickets[index];
+        let Class { last, lane: lane_index, .. } = self.classes[class_index];
+        let lane = &mut self.lanes[lane_index];
+        let joined = if last != NONE && self.tickets[last].age <= age {
+            Joined::Behind
+        } else if last == NONE && lane.head == NONE {
+            lane.head = class_index;
+            Joined::First(lane_index)
         } else {
-            class.last = index;
-            if previous == NONE {
-                class.first = index;
-            } else {
-                self.tickets[previous].stage.set_next(index);
-            }
-            self.tickets[index].stage = Stage::Waiting { previous, next: NONE };
-        }
-        self.waiting += 1;
-        self.rank_class(class_index);
+            return self.join_among(index, lane_index);
+        };
+        self.append(class_index, index);
+        joined
     }
 
-    /// [`Queue::join`] of a ticket that stands behind another, or is the first that waits in its lane. Else
-    /// no state has changed.
-    pub fn join_last(&mut self, index: u32) -> Joined {
-        let Entry { class: class_index, age, .. } = self.tickets[index];
-        let class = &mut self.classes[class_index];
-        let previous = class.last;
-        let joined = if previous == NONE {
-            let lane = &mut self.lanes[class.lane];
-            if lane.head != NONE {
-                return Joined::Elsewhere;
-            }
-            (class.first, lane.head) = (index, class_index);
-            Joined::First(class.lane)
+    /// The same where others of the lane wait, or an older one comes late.
+    fn join_among(&mut self, index: u32, lane: u32) -> Joined {
+        let before = self.rank(lane);
+        let Entry { class, age, .. } = self.tickets[index];
+        let class = self.merged(index, class);
+        let last = self.classes[class].last;
+        if last != NONE && self.tickets[last].age > age {
+            self.classes[class].early.push(age, index, &mut place_early(&mut self.tickets));
+            self.waiting += 1;
         } else {
-            let before = &mut self.tickets[previous];
-            if before.age > age {
-                return Joined::Elsewhere;
-            }
-            before.stage.set_next(index);
-            Joined::Behind
-        };
-        class.last = index;
+            self.append(class, index);
+        }
+        self.rank_class(class);
+        if before == self.rank(lane) { Joined::Behind } else { Joined::Before(lane) }
+    }
+
+    /// Puts a ticket last in the list of a class.
+    #[inline(always)]
+    fn append(&mut self, class: u32, index: u32) {
+        let class = &mut self.classes[class];
+        let previous = core::mem::replace(&mut class.last, index);
+        if previous == NONE {
+            class.first = index;
+        } else {
+            self.tickets[previous].stage.set_next(index);
+        }
         self.tickets[index].stage = Stage::Waiting { previous, next: NONE };
         self.waiting += 1;
-        joined
     }
 
     /// Takes a waiting ticket out of its class; it stays admitted.
