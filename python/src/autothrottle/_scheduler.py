@@ -59,12 +59,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-_LOCKED: list[Callable[..., Any]] = []
-
-
 def locked(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
     """One thread at a time: the engine knows of none."""
-    _LOCKED.append(method)
 
     @wraps(method)
     def call(scheduler: Scheduler, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -79,8 +75,9 @@ class Scheduler(Draining):
 
     def __init_subclass__(cls, *, is_single: bool = False) -> None:
         """``is_single``: one thread alone calls it, which needs no lock."""
-        for method in _LOCKED if is_single else ():
-            setattr(cls, method.__name__, method)
+        for name, method in vars(Scheduler).items():
+            if is_single and hasattr(method, "__wrapped__"):
+                setattr(cls, name, method.__wrapped__)
 
     def __init__(
         self, made: Converted, clock: Clock, managed: ManagedScopes | None, shared: Shared | None = None
