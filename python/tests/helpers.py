@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from autothrottle import ThreadThrottle, Throttle
+from autothrottle._native import SECTIONS
 from autothrottle.testing import FakeClock
 
 URL = "https://example.com/"
+ROWS = {camel: (name, kind) for keys in SECTIONS.values() for name, (camel, kind) in keys.items()}
 VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors"
 
 
@@ -23,6 +25,16 @@ def vectors(name: str) -> list[dict[str, Any]]:
     """Cases that all hosts play: one a line of ``tests/vectors/NAME.jsonl``."""
     lines = (VECTORS / f"{name}.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines if line]
+
+
+def python_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a case, in seconds and with Python's names."""
+    made: dict[str, Any] = {}
+    for camel, each in options.items():
+        name, kind = ROWS.get(camel, (camel, "plain"))
+        value: Any = python_options(each) if isinstance(each, dict) else each
+        made[name] = value / 1000 if kind == "time" and value is not False else value
+    return made
 
 
 @dataclass

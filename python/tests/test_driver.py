@@ -12,15 +12,12 @@ import pytest
 
 from autothrottle import ThreadThrottle, Throttle
 from autothrottle.testing import FakeClock
-from helpers import Response, vectors, warned
+from helpers import Response, python_options, vectors, warned
 
 PAGE = "https://a.example/"
 CASES = vectors("driver")
 ERRORS = {"ThrottleTimeoutError": "TimeoutError"}
 TIMES = ("delay", "wait")
-NAMES = {"warnThreshold": "warn_threshold", "stallAfter": "stall_after", "maxHold": "max_hold"}
-NAMES |= {"minDelay": "min_delay", "maxDelay": "max_delay"}
-SPANS = {"delay", "stallAfter", "maxHold", "minDelay", "maxDelay"}
 
 
 class RefusedError(Exception):
@@ -32,16 +29,6 @@ def python_run(options: dict[str, Any] | None) -> dict[str, Any]:
     made = {key: each / 1000 if key in TIMES else each for key, each in (options or {}).items()}
     if "wait" in made:
         made["max_wait"] = made.pop("wait")
-    return made
-
-
-def python_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a throttle, in seconds and with Python's names."""
-    made: dict[str, Any] = {}
-    for key, each in options.items():
-        if isinstance(each, dict) and key != "scopes":
-            each = python_options(each)
-        made[NAMES.get(key, key)] = each / 1000 if key in SPANS else each
     return made
 
 

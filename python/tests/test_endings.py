@@ -14,11 +14,10 @@ import pytest
 from autothrottle import ThreadThrottle, Throttle
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.testing import FakeClock
-from helpers import vectors
+from helpers import python_options, vectors
 
 PAGE = "https://a.example/"
 FAILURES = {"connection": httpx.ConnectError("refused"), "timeout": httpx.ReadTimeout("too late")}
-NAMES = {"statusCodes": "status_codes", "longRetryAfter": "long_retry_after"}
 ERRORS = {"ThrottleTimeoutError": "TimeoutError"}
 
 cases = pytest.mark.parametrize("case", vectors("endings"), ids=lambda case: case["name"])
@@ -59,17 +58,10 @@ class Play:
 
     def __init__(self, case: dict[str, Any], clock: FakeClock) -> None:
         self.case, self.clock, self.calls = case, clock, 0
-        self.options = {"clock": clock, "jitter": False, "delay": 0, **case["options"]}
-        if "requestTimeout" in self.options:
-            self.options["request_timeout"] = self.options.pop("requestTimeout") / 1000
-        if "retry" in self.options:
-            retry = {NAMES.get(key, key): value for key, value in self.options["retry"].items()}
-            if "maxRetryAfter" in retry:
-                retry["max_retry_after"] = retry.pop("maxRetryAfter") / 1000
-            bad = case.get("when")
-            if bad is not None:
-                retry["when"] = lambda response: response.status_code in bad
-            self.options["retry"] = retry
+        self.options = {"clock": clock, "jitter": False, "delay": 0, **python_options(case["options"])}
+        bad = case.get("when")
+        if bad is not None:
+            self.options["retry"]["when"] = lambda response: response.status_code in bad
         body = {"stream": Stream(), "text": b"text", None: None}[case.get("body")]
         how = {"stream": body} if isinstance(body, Stream) else {"content": body}
         self.request = httpx.Request(case.get("method", "GET"), PAGE, **how)
