@@ -2,10 +2,12 @@
  * Calls inside functions of `run`, `map` and `wrap`, and inside hooks: which of them waits for a slot that
  * its own function holds.
  *
- * A call is known to be inside while its function has not returned to us yet. After an `await`,
- * `AsyncLocalStorage` says it where that is free; in Node before 24 it slows every promise of the process.
- * There V8's asynchronous stack traces say it, read only for calls that wait while a function runs. They end
- * inside clients that speak in events (got, undici): with one of those the storage is taken all the same.
+ * A call is known to be inside while its function has not returned to us yet. After an `await`, V8's
+ * asynchronous stack traces say it, read for calls that wait while a function runs. They end inside clients
+ * that speak in events (got, undici) and in timers. `AsyncLocalStorage` knows there, too. In Node before 24 it
+ * slows every promise of the process, so it is used with one of those clients alone. From 24 on it doubles
+ * the cost of a call. Functions get it once slots are short or calls nest: after the first call that waits
+ * while one runs, or is inside one.
  *
  * Where it is not known, time says it: no slot has come back for a while, and requests wait for one.
  */
@@ -24,6 +26,8 @@ const SENDS = -2
 /** The name of the frame that awaits a function. */
 export const FRAME = 'autothrottle run'
 const HERE = new RegExp(`at async .*${FRAME}`)
+/** How many calls that leave at once while functions run are looked at; later, those at powers of two. */
+const LOOKED_AT = 16
 /** How long no slot comes back before it is looked who holds them, in milliseconds. */
 const LOOK_MS = 10_000
 /** The look at which a warning says that no slot comes back: after two minutes. */
@@ -54,8 +58,14 @@ export class Nesting {
   readonly #clock: Pick<Clock, 'setTimeout' | 'clearTimeout' | 'isPerRequest'>
   readonly #running: Permit[] = []
   #here: Permit | undefined
-  /** `null` where there is none for free. */
+  /** `null` where there is none for free, `undefined` before the first question. */
   #storage: Storage | null | undefined
+  /** Whether functions are called with the storage. */
+  #isFollowing = false
+  /** Functions that were called before. */
+  #unfollowed: Set<Permit> | undefined
+  /** Calls that left at once while functions ran. */
+  #beside = 0
   /** Whether calls come by clients in which stacks end. */
   #hasClients = false
   /** Calls inside functions that wait. */
@@ -73,22 +83,32 @@ export class Nesting {
   followClients(): void {
     this.#hasClients = true
     this.#storage ??= undefined
+    this.#follow()
   }
 
   /** Calls a function; `over` follows when what it gives is there. */
   call<T>(permit: Permit, work: (permit: Permit) => T): T {
     this.#run(permit)
-    return this.send(permit, work)
+    return this.#within(permit, work, this.#isFollowing ? this.#known : null)
+  }
+
+  /** The same for a hook. */
+  ask<T>(permit: Permit, hook: (permit: Permit) => T): T {
+    this.#run(permit)
+    return this.#within(permit, hook, this.#known)
   }
 
   /** The same for what sends a request: only if it calls the throttle it is one of those that run. */
   send<T>(permit: Permit, work: (permit: Permit) => T): T {
-    if (this.#storage === undefined) this.#storage = storage(this.#hasClients)
     if (permit.place === NOWHERE) permit.place = SENDS
+    return this.#within(permit, work, this.#known)
+  }
+
+  #within<T>(permit: Permit, work: (permit: Permit) => T, storage: Storage | null): T {
     const outer = this.#here
     this.#here = permit
     try {
-      return this.#storage === null ? work(permit) : this.#storage.run(permit, work, permit)
+      return storage === null ? work(permit) : storage.run(permit, work, permit)
     } finally {
       this.#here = outer
     }
@@ -99,6 +119,7 @@ export class Nesting {
     permit.place = NOWHERE
     if (place < 0) return
     this.#moves++
+    if (this.#unfollowed !== undefined) this.#unfollowed.delete(permit)
     const last = this.#running.pop()!
     if (last === permit) return
     this.#running[place] = last
@@ -114,11 +135,34 @@ export class Nesting {
     return this.#held().length > 0
   }
 
+  /** The storage, if it may be used. */
+  get #known(): Storage | null {
+    if (this.#storage === undefined) this.#storage = storage(this.#hasClients)
+    return this.#storage
+  }
+
+  /** From now on functions are called with the storage. */
+  #follow(): void {
+    if (this.#isFollowing || this.#known === null) return
+    this.#isFollowing = true
+    this.#unfollowed = new Set(this.#running.filter((permit) => !isHook(permit)))
+  }
+
+  /** How many functions run that the stack alone tells of. */
+  get #blind(): number {
+    return this.#unfollowed === undefined ? this.#running.length : this.#unfollowed.size
+  }
+
   /** The function that this is known to be called in. */
-  get inside(): Permit | undefined {
+  get inside(): Inside {
     const inside = this.#here ?? this.#storage?.getStore()
+    if (inside !== undefined) this.#follow()
     // A loop that a function began may outlive it: then it is one like any other.
-    return inside?.place === NOWHERE ? undefined : inside
+    if (inside !== undefined) return inside.place === NOWHERE ? undefined : inside
+    if (this.#blind === 0 || this.#known === null) return undefined
+    const count = this.#beside++
+    const isLookedAt = count < LOOKED_AT || (count & (count - 1)) === 0
+    return (isLookedAt && this.#isInStack()) || undefined
   }
 
   /** The same, also by the stack. */
@@ -126,9 +170,18 @@ export class Nesting {
     return this.inside ?? this.isTraced()
   }
 
-  /** Whether the stack says that this is called in a function that runs. */
+  /** Whether the stack says that this, which may wait, is called in a function that runs. */
   isTraced(): boolean {
-    return this.#storage === null && this.#running.length > 0 && HERE.test(stack())
+    if (this.#blind === 0) return false
+    const isInside = this.#isInStack()
+    this.#follow()
+    return isInside
+  }
+
+  #isInStack(): boolean {
+    const isInside = HERE.test(stack())
+    if (isInside) this.#follow()
+    return isInside
   }
 
   /**
@@ -224,15 +277,17 @@ export class Nesting {
   }
 
   /**
-   * Without async context, a waiting call for the very URL that a function is called for counts as its own.
+   * A waiting call for the very URL that a function without the storage is called for counts as its own.
    * Of all else that holds slots there can only be a warning.
    */
   #guess(requests: Requests, looks: number): void {
     const held = this.#held()
     const areFunctions = held.length === requests.inFlight
-    if (areFunctions ? this.#storage !== null || held.length === 0 : looks !== LOOKS) return
+    const isBlind = (permit: Permit) => this.#unfollowed?.has(permit) ?? !(this.#storage && isHook(permit))
+    const blind = held.filter(isBlind)
+    if (areFunctions ? blind.length === 0 : looks !== LOOKS) return
     const stuck = [...requests.waiters].filter((waiting) => requests.isForSlot(waiting))
-    const urls = new Set(held.map(({ target }) => urlTextOf(target)))
+    const urls = new Set(blind.map(({ target }) => urlTextOf(target)))
     for (const waiting of areFunctions ? stuck : []) {
       const url = urlTextOf(waiting.target)
       const { method = (waiting.target as { method?: unknown } | undefined)?.method } = waiting

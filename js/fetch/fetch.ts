@@ -433,7 +433,7 @@ export class Fetcher {
     const asked = {
       [FRAME]: async () => {
         try {
-          return await nesting.call(permit, call)
+          return await nesting.ask(permit, call)
         } catch (cause) {
           if (cause instanceof ManagerError) throw cause
           throw new ManagerError(hook, `failed for ${url || 'a response'}`, { cause })

@@ -1,6 +1,6 @@
 /** Calls inside functions of `run`, `map` and `wrap`, and the fetch of a permit. */
 import assert from 'node:assert/strict'
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import { mock, test } from 'node:test'
 import { createThrottle, NestedError, type Permit, type Throttle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
@@ -438,17 +438,86 @@ test('no timer and no listener is left, and a line is printed where there is no 
   assert.match(String(printing.mock.calls[0]?.arguments[0]), /their slots are given back.*\(nested\)$/)
 })
 
-test('a loop that outlives the function that began it is before others no longer', async () => {
+/**
+ * Runs `work` as in Node from 24 on, where `AsyncLocalStorage` is no hook at every promise. It gets the count
+ * of functions that were called with one.
+ */
+async function freely(work: (followed: () => number) => Promise<void>): Promise<void> {
   const known = process.getBuiltinModule
-  /** As in Node from 24 on: it is no hook at every promise. */
+  let count = 0
   class Free {
     readonly #storage = new AsyncLocalStorage()
-    run = (...args: unknown[]) => this.#storage.run(...(args as [unknown, () => unknown]))
+    run = (...args: unknown[]) => {
+      count++
+      return this.#storage.run(...(args as [unknown, () => unknown]))
+    }
     getStore = () => this.#storage.getStore()
   }
   const get = (id: string) => (/async_hooks$/.test(id) ? { AsyncLocalStorage: Free } : known(id))
   mock.method(process, 'getBuiltinModule', get as typeof known)
   try {
+    await work(() => count)
+  } finally {
+    mock.restoreAll()
+  }
+}
+
+test('functions have a context of their own only once a call waits while one runs', () =>
+  freely(async (followed) => {
+    const { clock, throttle, sleep } = make({ maxInFlight: 2, concurrency: 2 })
+    const slow = () => throttle.run(page, () => sleep(10))
+    for (let n = 0; n < 40; n++) await throttle.run(page, async () => {})
+    // They wait before one of them runs.
+    const many = Promise.all(Array.from({ length: 5 }, slow))
+    await clock.advance(100)
+    await many
+    const running = Promise.all([slow(), slow()])
+    await clock.advance(1)
+    assert.equal(followed(), 0)
+    const late = slow()
+    await clock.advance(100)
+    await Promise.all([running, late])
+    assert.equal(followed(), 1)
+  }))
+
+test('the first call of a function takes its permit where slots are left, too', () =>
+  freely(async () => {
+    const { clock, throttle, sent, sleep } = make({ maxInFlight: 9, concurrency: 9 })
+    const work = async (isLate: boolean) => {
+      if (isLate) await sleep(1)
+      return (await throttle.fetch(page)).text()
+    }
+    for (const isLate of [true, false, true]) {
+      const all = Promise.all([1, 2, 3].map(() => throttle.run(page, () => work(isLate))))
+      await clock.advance(100)
+      assert.deepEqual(await all, ['x', 'x', 'x'])
+    }
+    assert.deepEqual([sent.length, throttle.stats().sent], [9, 9])
+  }))
+
+test('a call by a timer is known to be inside once another call waited; the first is told what to type', () =>
+  freely(async () => {
+    const { clock, throttle } = make({ maxInFlight: 1 })
+    const nested = () =>
+      throttle.run(
+        page,
+        () =>
+          new Promise<Response>((resolve, reject) => {
+            // A timer of Node keeps its context.
+            const call = AsyncResource.bind(() => void throttle.fetch(page).then(resolve, reject))
+            clock.setTimeout(call, 1)
+          }),
+      )
+    const first = assert.rejects(nested(), isNested)
+    await clock.advance(20_000)
+    await first
+    const next = nested()
+    await clock.advance(100)
+    assert.equal((await next).status, 200)
+  }))
+
+test('a loop that outlives the function that began it is before others no longer', () =>
+  freely(async () => {
     const { clock, throttle, sleep } = make({ concurrency: 1, delay: 100 })
     const order: string[] = []
     const send = async (name: string) => {
@@ -465,7 +534,4 @@ test('a loop that outlives the function that began it is before others no longer
     await clock.advance(2000)
     await Promise.all([others, loop])
     assert.deepEqual(order.slice(0, 3), ['other 1', 'other 2', 'other 3'])
-  } finally {
-    mock.restoreAll()
-  }
-})
+  }))
