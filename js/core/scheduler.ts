@@ -488,11 +488,11 @@ export class Scheduler {
       converted = error instanceof TypeError || error instanceof ConfigError ? statusIn(outcome) : NO_OUTCOME
       settled = this.#engine.settle(now, ticket, converted)
     }
-    const isBad = converted.error !== undefined || converted.status! >= 400 || converted.backoff === true
-    permit.isGood = converted.status !== undefined && !isBad
+    const isRefusal = converted.error !== undefined || converted.status! >= 400
+    permit.isGood = converted.status !== undefined && !isRefusal && converted.backoff !== true
     // A server that refuses, or says what is left, has a pace.
-    if (converted.error !== undefined || converted.status! >= 400 || converted.headers !== undefined)
-      this.driver.isPaced = true
+    const isNews = isRefusal || converted.headers !== undefined
+    if (isNews) this.driver.isPaced = true
     // A redirect's wait is for its hop, a retry's for its error.
     const isAsked =
       wait !== undefined ||
@@ -505,7 +505,7 @@ export class Scheduler {
     }
     if (permit.outer !== undefined) this.#missingStatus.ended(permit, converted)
     this.#report(this.#topics.settle, permit, now, converted)
-    if (this.#notices.areUrgent || converted.headers !== undefined)
+    if (isNews || this.#notices.areUrgent)
       try {
         if (this.#engine.hasNotices) this.#notices.pass(converted)
       } catch (error) {
