@@ -5,7 +5,7 @@
  * differently (`cause.code` in Node, words in browsers), so this is one place for all of their words.
  */
 import { isObject } from '../base/checks.js'
-import { TimeoutError } from '../base/errors.js'
+import { ThrottleError, TimeoutError } from '../base/errors.js'
 
 /** The boundary's numbers for failures: see `settle`. */
 const CONNECTION = 0
@@ -38,11 +38,11 @@ export function failureOf(error: unknown): number {
 
 function failureIn(error: unknown): number {
   let cause = error as
-    | { name?: unknown; code?: unknown; message?: unknown; cause?: unknown }
+    | { name?: unknown; code?: unknown; message?: unknown; cause?: unknown; isSent?: unknown }
     | null
     | undefined
   for (let depth = 0; depth < 5 && isObject(cause); depth++) {
-    if (cause.name === 'AbortError') return NOT_THE_SERVER
+    if (cause.name === 'AbortError' || cause.isSent === false) return NOT_THE_SERVER
     const code = typeof cause.code === 'string' ? cause.code : ''
     if (cause.name === 'TimeoutError' || TIMEOUTS.test(code)) return TIMEOUT
     if (CONNECTIONS.some((codes) => codes.test(code))) return CONNECTION
@@ -60,6 +60,8 @@ function failureIn(error: unknown): number {
 export function failureOfRequest(error: unknown, signal?: AbortSignal | null): number {
   // Also `AbortSignal.timeout`: who sets it gives up. A `requestTimeout` is known by its class.
   if (signal?.aborted && error === signal.reason && !(error instanceof TimeoutError)) return NOT_THE_SERVER
+  // A throttle's own word: a wait that was given up, a queue that is full.
+  if (error instanceof ThrottleError && !(error as { isSent?: boolean }).isSent) return NOT_THE_SERVER
   if (isAbort(error)) return NOT_THE_SERVER
   return failureOf(error) === TIMEOUT ? TIMEOUT : CONNECTION
 }

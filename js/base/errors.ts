@@ -182,12 +182,13 @@ export class RetryAfterTooLongError extends ThrottleError {
   declare readonly code: 'ERR_RETRY_AFTER_TOO_LONG'
   /** How long the server asked for, in milliseconds. */
   readonly retryAfterMs: number
-  /** The response that asked. */
+  /** The response that asked; of `run`, what the function gave. */
   readonly response: Response
 
   constructor(retryAfterMs: number, most: number, response: Response) {
     const asked = `the server asks to wait ${retryAfterMs} ms, more than maxRetryAfter (${most} ms)`
-    super('ERR_RETRY_AFTER_TOO_LONG', `${asked}: status ${response.status}`)
+    const { status } = (response as Response | undefined) ?? {}
+    super('ERR_RETRY_AFTER_TOO_LONG', status === undefined ? asked : `${asked}: status ${status}`)
     this.retryAfterMs = retryAfterMs
     this.response = response
   }

@@ -183,19 +183,16 @@ class BaseThrottle:
         if scopes is None and hook is not None:
             url = target if isinstance(target, str) else getattr(target, "url", target)
             request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
-            start = self._clock.now()
             with self._scheduler.lock:
                 self._scheduler.check_open(wait)
-            wait = wait._replace(is_taken=True)
+            wait = wait._replace(is_taken=True, since=self._clock.now())
             with self._scheduler.asking():
                 asked = ask("get_scopes", request.url, lambda: hook(request), self._is_plain)
                 result = await (self._entering(asked, wait.max_wait) if iscoroutinefunction(hook) else asked)
             scopes = checked_scopes("get_scopes", request.url, result)
-            if wait.max_wait is not None:
-                left = wait.max_wait - (self._clock.now() - start) / NANOS
-                if left < 0:
-                    raise ThrottleTimeoutError(wait.max_wait)
-                wait = wait._replace(max_wait=left)
+            left = wait.left(self._clock.now())
+            if left is not None and left < 0:
+                raise ThrottleTimeoutError(wait.max_wait or 0)
         started = self._begin(target, scopes, wait)
         return started if isinstance(started, Permit) else await self._wait(started)
 

@@ -111,7 +111,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 outcome.scopes = await _asked_about_error(core, error, request, permit)
                 if left == 0:
                     raise
-                verdict = _end(core, permit, outcome, wait.again(core._clock.now() - start), call)
+                verdict = _end(core, permit, outcome, wait.again(start), call)
                 if verdict == "not-replayable":
                     raise BodyNotReplayableError() from error
                 if not isinstance(verdict, Waiting):
@@ -123,7 +123,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 is_called_bad = outcome.backoff is True or outcome.scopes is not None
                 if left == 0 or (status < 400 and not is_called_bad):
                     return _answered(core, call, response, permit, outcome)
-                verdict = _end(core, permit, outcome, wait.again(core._clock.now() - start), call)
+                verdict = _end(core, permit, outcome, wait.again(start), call)
                 if verdict == "not-replayable":
                     raise BodyNotReplayableError()
                 if verdict == "too-long":

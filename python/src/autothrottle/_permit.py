@@ -35,11 +35,18 @@ class Wait(NamedTuple):
     max_wait: float | None = None
     is_taken: bool = False
     """Whether it belongs to what was taken in before: a retry, a hop of a redirect."""
+    since: int | None = None
+    """When it came in, where a part of its ``max_wait`` may be over."""
 
-    def again(self, spent: int) -> Wait:
-        """How the next attempt waits when so much of the whole is over."""
-        left = None if self.max_wait is None else max(0.0, self.max_wait - spent / NANOS)
-        return self._replace(delay=0, max_wait=left, is_taken=True)
+    def left(self, now: int) -> float | None:
+        """The rest of its ``max_wait``."""
+        if self.max_wait is None or self.since is None:
+            return self.max_wait
+        return self.max_wait - (now - self.since) / NANOS
+
+    def again(self, start: int) -> Wait:
+        """How the next attempt waits of what came in then."""
+        return self._replace(delay=0, is_taken=True, since=start)
 
 
 class Waiting:

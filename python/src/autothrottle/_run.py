@@ -56,7 +56,7 @@ async def run(
         permit = await core._enter(target, scopes, wait)
         while True:
             if left > 0:
-                permit.again = wait.again(core._clock.now() - start)
+                permit.again = wait.again(start)
             try:
                 with around(permit):
                     result = await core._call(call, permit, limit)
@@ -88,8 +88,8 @@ async def run(
                 permit = await core._wait(verdict)
             else:
                 # It was settled while the function ran: it begins anew.
-                anew = wait.again(core._clock.now() - start)._replace(delay=permit.asked or 0)
-                permit = await core._enter(target, scopes, anew)
+                anew = wait.again(start)._replace(delay=permit.asked or 0)
+                permit = await core._enter(target, permit.charge.expected_of, anew)
 
 
 def _is_over(verdict: Verdict | None) -> bool:

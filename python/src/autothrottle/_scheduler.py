@@ -153,7 +153,7 @@ class Scheduler(Draining):
         return nullcontext()
 
     def arm(self, at: int | None) -> None:
-        """Calls ``tick`` at this instant, and at no other."""
+        """Calls ``drain`` at this instant, and at no other."""
 
     def submitted(self) -> None:
         """A request was taken in."""
@@ -201,7 +201,7 @@ class Scheduler(Draining):
                         self._emit_queued(charge, names, target, now)
                     return self._permit(sent, names, target, now, charge)
             if wait.max_wait is not None:
-                self._refuse_hopeless(wait.max_wait, handles, cost, now)
+                self._refuse_hopeless(wait, handles, cost, now)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
             self.budgets.route(now, ticket, target)
         except (CostExceedsQuotaError, QueueFullError) as error:
@@ -361,7 +361,7 @@ class Scheduler(Draining):
 
     @locked
     def drain(self) -> None:
-        """Asks until there is no more to send, then sleeps until there may be."""
+        """Asks until there is no more to send and no more give up, then sleeps until there may be."""
         self._is_stale = True
         if self.is_draining:
             return
@@ -388,6 +388,10 @@ class Scheduler(Draining):
                         waiting.error = error
                     waiting.wake()
                 self._wake = decision.wake
+                # A request that may leave at the instant at which it gives up leaves.
+                while (call := self.alarms.take_due(now)) is not None:
+                    self._is_stale = True
+                    call()
         finally:
             self.is_draining = False
         if self._wake is None and self.waiting:
@@ -399,14 +403,6 @@ class Scheduler(Draining):
         self.arm(self._next())
         self.notices.at_rest(now)
         self.rest()
-
-    @locked
-    def tick(self) -> None:
-        """The instant has come: those who give up do, and the rest is asked for."""
-        now = self.clock.now()
-        while (call := self.alarms.take_due(now)) is not None:
-            call()
-        self.drain()
 
     @locked
     def alarm(self, seconds: float, call: Callable[[], None]) -> Alarm:
@@ -517,7 +513,9 @@ class Scheduler(Draining):
         self.waiting[ticket] = waiting = self.new_waiting(ticket, scopes, target, charge)
         max_wait = wait.max_wait
         if max_wait is not None:
-            waiting.alarm = self.alarm(max_wait, lambda: self._expire(waiting, max_wait))
+            left = max(0.0, wait.left(self.clock.now()) or 0)
+            late = ThrottleTimeoutError(max_wait)
+            waiting.alarm = self.alarm(left, lambda: self.leave_in_vain(waiting, late))
         for heard in self.events.waits:
             heard(waiting)
         return waiting
@@ -542,17 +540,13 @@ class Scheduler(Draining):
             self.engine.cancel(self.clock.now(), waiting.ticket)
             self.fail(waiting, error)
 
-    def _expire(self, waiting: Waiting, max_wait: float) -> None:
-        self.leave_in_vain(waiting, ThrottleTimeoutError(max_wait))
-
-    def _refuse_hopeless(
-        self, max_wait: float, handles: list[int], cost: float | list[float], now: int
-    ) -> None:
+    def _refuse_hopeless(self, wait: Wait, handles: list[int], cost: float | list[float], now: int) -> None:
         """A wait that a hold makes longer than its ``max_wait`` is known to be in vain."""
         seen = self.engine.peek(now, handles, cost=cost)
         held = 0 if seen.at is None else seen.at - now
-        if seen.reason == "hold" and held > nanos("max_wait", max_wait):
-            raise ThrottleTimeoutError(max_wait, False, held / NANOS)
+        left = wait.left(now) or 0
+        if seen.reason == "hold" and held > left * NANOS:
+            raise ThrottleTimeoutError(wait.max_wait or 0, False, held / NANOS)
 
     def _emit_queued(self, charge: Charge, names: tuple[str, ...], target: object, now: int) -> None:
         self.events.emit(RequestEvent("queued", charge.id, target, names, now / NANOS))

@@ -141,7 +141,7 @@ class ThreadScheduler(Scheduler):
                         self.clock.wait(waiting.condition, left)
                     if not waiting.is_over and self._at is not None and self.clock.now() >= self._at:
                         self._at = None
-                        self.tick()
+                        self.drain()
             finally:
                 if self._keeper is waiting:
                     self._keeper = None

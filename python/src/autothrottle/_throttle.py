@@ -124,7 +124,7 @@ class _TaskScheduler(Scheduler, is_single=True):
 
     def _fire(self) -> None:
         self._timer = self._timer_at = None
-        self.tick()
+        self.drain()
 
     def rest(self) -> None:
         if self._idle is not None and self.is_idle:
