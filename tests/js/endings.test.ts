@@ -1,13 +1,21 @@
 /**
- * Plays `tests/vectors/endings.jsonl`: a request that is sent, what its server answers, what becomes of it.
+ * Plays `tests/vectors/endings.jsonl`: a request that is sent, what its server answers, what becomes of it,
+ * alone and in a group.
  * Python plays the same cases with httpx (`python/tests/test_endings.py`) and in Scrapy
  * (`python/tests/with_scrapy/test_vectors.py`), tower with its retry layer (`tower/tests/vectors.rs`).
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { createThrottle, type RetryOptions, type ThrottleOptions } from 'autothrottle'
+import {
+  type Clock,
+  createThrottle,
+  type RetryOptions,
+  type Throttle,
+  type ThrottleOptions,
+} from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
+import { throttles } from './shared/world.js'
 
 type Answer =
   | { status: number; headers?: Record<string, string> }
@@ -50,38 +58,67 @@ const stream = () =>
     },
   })
 
-for (const { name, options, method = 'GET', body, when, answers, ...expected } of cases)
+/** A throttle with these options, and how its time passes. */
+interface Made {
+  throttle: Throttle
+  clock: Pick<Clock, 'now'>
+  pass: (ms: number) => Promise<void>
+}
+
+function alone(options: ThrottleOptions): Made {
+  const clock = new FakeClock()
+  return { throttle: createThrottle({ clock, ...options }), clock, pass: (ms) => clock.advance(ms) }
+}
+
+/** One of two processes that share their limits: the other one decides. */
+function member(options: ThrottleOptions): Made {
+  const { world, all, processes } = throttles(2, options)
+  return { throttle: all[1]!, clock: processes[1]!.clock, pass: (ms) => world.run(ms) }
+}
+
+async function play({ options, method = 'GET', body, when, answers, ends = 0 }: Case, make: typeof alone) {
+  let calls = 0
+  const fetch = async () => {
+    const answer = answers[Math.min(calls++, answers.length - 1)]!
+    if ('fails' in answer)
+      throw Object.assign(new TypeError('fetch failed'), { cause: { code: CODES[answer.fails] } })
+    if ('never' in answer) return await new Promise<Response>(() => {})
+    const { status, headers = {} } = answer
+    const isEmpty = method === 'HEAD' || status === 204 || status === 205 || status === 304
+    return new Response(isEmpty ? null : 'body', { status, headers })
+  }
+  const { retry } = options
+  const asks = when && { when: ({ status }: Response) => when.includes(status) }
+  const { throttle, clock, pass } = make({
+    ...{ fetch, jitter: false, delay: 0 },
+    ...options,
+    ...(retry ? { retry: { ...retry, ...asks } } : {}),
+  } as ThrottleOptions)
+  const sends = body === 'stream' ? { body: stream(), duplex: 'half' } : body ? { body: 'text' } : {}
+  let told: { status?: number; fails?: boolean; error?: string; ends?: number } = {}
+  void throttle.fetch(PAGE, { method, ...sends } as RequestInit).then(
+    ({ status }) => (told = { status, ends: clock.now() }),
+    ({ name, message }: Error) =>
+      (told =
+        message === 'fetch failed' ? { fails: true, ends: clock.now() } : { error: name, ends: clock.now() }),
+  )
+  await pass(ends + 8000)
+  const { inFlight } = throttle.stats()
+  throttle.close()
+  return { ...told, calls, inFlight }
+}
+
+for (const each of cases) {
+  const { name, options, method, body, when, answers, inFlight = 0, ...expected } = each
   test(name, async () => {
-    const clock = new FakeClock()
-    let calls = 0
-    const fetch = async () => {
-      const answer = answers[Math.min(calls++, answers.length - 1)]!
-      if ('fails' in answer)
-        throw Object.assign(new TypeError('fetch failed'), { cause: { code: CODES[answer.fails] } })
-      if ('never' in answer) return await new Promise<Response>(() => {})
-      const { status, headers = {} } = answer
-      const isEmpty = method === 'HEAD' || status === 204 || status === 205 || status === 304
-      return new Response(isEmpty ? null : 'body', { status, headers })
-    }
-    const { retry } = options
-    const asks = when && { when: ({ status }: Response) => when.includes(status) }
-    const throttle = createThrottle({
-      ...{ clock, fetch, jitter: false, delay: 0 },
-      ...options,
-      ...(retry ? { retry: { ...retry, ...asks } } : {}),
-    } as ThrottleOptions)
-    const sends = body === 'stream' ? { body: stream(), duplex: 'half' } : body ? { body: 'text' } : {}
-    let told: Record<string, unknown> = {}
-    void throttle.fetch(PAGE, { method, ...sends } as RequestInit).then(
-      ({ status }) => (told = { status, ends: clock.now() }),
-      ({ name, message }: Error) =>
-        (told =
-          message === 'fetch failed'
-            ? { fails: true, ends: clock.now() }
-            : { error: name, ends: clock.now() }),
-    )
-    await clock.advance(30_000)
-    const { ends = told.ends, inFlight = 0, ...others } = expected
-    assert.equal(throttle.stats().inFlight, inFlight)
-    assert.deepEqual({ ...told, calls }, { ...others, ...(ends === undefined ? {} : { ends }) })
+    const { ends, ...told } = await play(each, alone)
+    assert.deepEqual({ ends: expected.ends ?? ends, ...expected, inFlight }, { ends, ...told })
   })
+  // What all processes have to learn first takes the way there and back.
+  if (expected.error !== 'ScopeDownError')
+    test(`in a group: ${name}`, async () => {
+      const { ends: _, inFlight: __, ...told } = await play(each, member)
+      const { ends: ___, ...others } = expected
+      assert.deepEqual(told, others)
+    })
+}
