@@ -114,7 +114,7 @@ for (const each of cases) {
     const { ends, ...told } = await play(each, alone)
     assert.deepEqual({ ends: expected.ends ?? ends, ...expected, inFlight }, { ends, ...told })
   })
-  // What all processes have to learn first takes the way there and back.
+  // A member hears later that a scope is down: it takes the way there and back.
   if (expected.error !== 'ScopeDownError')
     test(`in a group: ${name}`, async () => {
       const { ends: _, inFlight: __, ...told } = await play(each, member)
