@@ -214,11 +214,10 @@ async def _discarded(call: Call[R], response: R) -> None:
 
 def _outcome_of(core: Core, response: Any, permit: Permit, options: RequestOptions) -> Outcome:
     """The answer by itself. A hook that fails afterwards takes no part of it back."""
-    answer = answer_in(response)
-    if answer is None:
+    outcome = answer_in(response)
+    if outcome is None:
         raise TypeError(f"want a response with a status; got {response!r:.60}")
-    latency = (core._clock.now() - permit.charge.sent) / NANOS
-    outcome = Outcome(answer.status, answer.headers, latency=latency)
+    outcome.latency = (core._clock.now() - permit.charge.sent) / NANOS
     outcome.adjust_delay = options.get("adjust_delay", True)
     return outcome
 
@@ -425,12 +424,12 @@ class Robots:
             exchanged = await exchange(core, call.get(url, self._user_agent), asks_robots=False)
             response, text, place = exchanged.response, b"", None
             try:
-                answer = answer_in(response)
-                status = answer.status if answer is not None else 0
+                answer = answer_in(response) or NOTHING
+                status = answer.status or 0
                 if status >= 500 or status == 429:
                     raise OSError(f"{url} answered {status}")
                 if status in _REDIRECTS:
-                    place = place_of(url, answer.headers if answer is not None else None)
+                    place = place_of(url, answer.headers)
                 elif 200 <= status < 300:
                     try:
                         text = await call.read(response, MOST_ROBOTS_BYTES)

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from ._clock import Clock, nanos
 from ._hooks import Backoffs, ScopeBackoff, SomeHints, backoff_map, checked_backoffs, hints_of
@@ -47,11 +47,30 @@ _CONNECTIONS = {
 _OURS = {"PoolTimeout", "LocalProtocolError", "UnsupportedProtocol", "CancelledError", "InvalidURL"}
 
 
-class Answer(NamedTuple):
-    """A response as far as it concerns us."""
+@dataclass(slots=True)
+class Outcome:
+    """How a request ended, for ``settle``. Without a status and an error no pace changes."""
 
-    status: int
-    headers: Any
+    status: int | None = None
+    headers: Any = None
+    error: BaseException | None = None
+    hints: SomeHints | None = None
+    latency: float | timedelta | None = None
+    backoff: bool | None = None
+    scopes: Backoffs | None = None
+    cost: float | Mapping[str, float] | None = None
+    adjust_delay: bool = True
+    is_blamed: bool = True
+    """Whether the caller says that the error is the server's."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether another attempt may end better."""
+        return self.error is not None or self.status == 429 or (self.status or 0) >= 500
+
+
+NOTHING = Outcome()
+"""The slots come back, and no pace changes."""
 
 
 def is_status(status: object) -> bool:
@@ -59,7 +78,7 @@ def is_status(status: object) -> bool:
     return isinstance(status, int) and not isinstance(status, bool) and 100 <= status <= 999
 
 
-def answer_in(value: object) -> Answer | None:
+def answer_in(value: object) -> Outcome | None:
     """The answer that a result is, or has as ``response``; ``None`` if it is none."""
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple)):
         return None
@@ -68,12 +87,12 @@ def answer_in(value: object) -> Answer | None:
     for name in ("status_code", "status"):
         status = _attribute(value, name)
         if is_status(status):
-            return Answer(cast("int", status), fields_of(_attribute(value, "headers")))
+            return Outcome(cast("int", status), fields_of(_attribute(value, "headers")))
     response = _attribute(value, "response")
     return None if response is None else _plain_answer(response)
 
 
-def answer_in_error(error: BaseException) -> Answer | None:
+def answer_in_error(error: BaseException) -> Outcome | None:
     """The answer that a client raised as an error, or that is why another was raised."""
     cause: BaseException | None = error
     for _ in range(5):
@@ -86,11 +105,11 @@ def answer_in_error(error: BaseException) -> Answer | None:
     return None
 
 
-def _plain_answer(response: object) -> Answer | None:
+def _plain_answer(response: object) -> Outcome | None:
     """The answer of what stands as ``response``: no deeper, for it may lead back."""
     status = _field(response, "status_code")
     status = status if is_status(status) else _field(response, "status")
-    return Answer(cast("int", status), fields_of(_field(response, "headers"))) if is_status(status) else None
+    return Outcome(status, fields_of(_field(response, "headers"))) if is_status(status) else None
 
 
 def _field(value: object, name: str) -> Any:
@@ -144,44 +163,9 @@ def failure_of(error: BaseException) -> Failure | None:
     return None
 
 
-@dataclass(slots=True)
-class Outcome:
-    """How a request ended, for ``settle``. Without a status and an error no pace changes."""
-
-    status: int | None = None
-    headers: Any = None
-    error: BaseException | None = None
-    hints: SomeHints | None = None
-    latency: float | timedelta | None = None
-    backoff: bool | None = None
-    scopes: Backoffs | None = None
-    cost: float | Mapping[str, float] | None = None
-    adjust_delay: bool = True
-    is_blamed: bool = True
-    """Whether the caller says that the error is the server's."""
-
-    @property
-    def is_refusal(self) -> bool:
-        """Whether another attempt may end better."""
-        return self.error is not None or self.status == 429 or (self.status or 0) >= 500
-
-
-NOTHING = Outcome()
-"""The slots come back, and no pace changes."""
-
-
-def outcome_of_result(result: object) -> Outcome:
-    """The answer in a function's result."""
-    answer = answer_in(result)
-    return NOTHING if answer is None else Outcome(answer.status, answer.headers)
-
-
 def outcome_of_error(error: BaseException) -> Outcome:
     """The answer in a function's error. Its bugs, and a cancelled task, say no word about the server."""
-    answer = answer_in_error(error)
-    if answer is not None:
-        return Outcome(answer.status, answer.headers)
-    return NOTHING if failure_of(error) is None else Outcome(error=error)
+    return answer_in_error(error) or (NOTHING if failure_of(error) is None else Outcome(error=error))
 
 
 def engine_words(

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypedDict, TypeVar, cast
 from ._clock import NANOS
 from ._exchange import Core
 from ._hooks import ask
-from ._outcome import Outcome, outcome_of_error, outcome_of_result
+from ._outcome import NOTHING, Outcome, answer_in, outcome_of_error
 from ._permit import Permit, Verdict, Wait, Waiting, around
 from ._requests import Settings
 from ._scopes import Scopes
@@ -71,7 +71,7 @@ async def run(
                 if not isinstance(error, Exception) or _is_over(verdict):
                     raise
             else:
-                outcome = outcome_of_result(result)
+                outcome = answer_in(result) or NOTHING
                 if core._settings.when is not None and outcome.status is not None and not permit.is_settled:
                     outcome = await _asked_about(core, permit, result, outcome)
                 _report_retry(core, permit, outcome, retry)
