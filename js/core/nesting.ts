@@ -4,8 +4,8 @@
  *
  * A call is known to be inside while its function has not returned to us yet. After an `await`, V8's
  * asynchronous stack traces say it, read for calls that wait while a function runs. They end inside clients
- * that speak in events (got, undici) and in timers. `AsyncLocalStorage` knows there, too. In Node before 24 it
- * slows every promise of the process, so it is used with one of those clients alone. From 24 on it doubles
+ * that speak in events (got, undici) and in timers. `AsyncLocalStorage` knows there, too. In Node before 24
+ * it slows every promise of the process, so it is used with one of those clients alone. From 24 on it doubles
  * the cost of a call. Functions get it once slots are short or calls nest: after the first call that waits
  * while one runs, or is inside one.
  *
