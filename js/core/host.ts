@@ -11,27 +11,29 @@ import type { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, SharedStats, Snapshot, Ticket } from '../wasm/types.js'
 import type { WarningEvent } from './events.js'
 
-type Asked =
-  | 'find'
-  | 'scopes'
-  | 'submit'
-  | 'sendAtOnce'
-  | 'poll'
-  | 'wakeAt'
-  | 'settle'
-  | 'askedMs'
-  | 'cancel'
-  | 'waiting'
-  | 'inFlight'
-type Ordered = 'adjust' | 'configure' | 'hold' | 'pause' | 'resume' | 'reset' | 'crawlDelay'
+type Asked = 'submit' | 'sendAtOnce' | 'poll' | 'wakeAt' | 'settle' | 'askedMs'
+type Ordered = 'adjust' | 'configure' | 'pause' | 'resume' | 'crawlDelay'
 type Seen = 'peek' | 'stats' | 'snapshot' | 'watch' | 'hasNotices' | 'takeNotices'
 
 /** The part that decides. */
 export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
-  // The following methods are the engine's too; declarations do not show it there.
+  // The engine has these methods too; declarations of some do not show it there.
+  // written by `cargo xtask write`: verbs
   intern(name: string): ScopeHandle
+  find(name: string): ScopeHandle
   keepAlive(scope: ScopeHandle): boolean
   release(scope: ScopeHandle): void
+  readonly scopes: number
+  wantsRoute(ticket: Ticket, hasFields: boolean): boolean
+  route(nowMs: number, ticket: Ticket, method: string, url: string): void
+  sentAt(nowMs: number, ticket: Ticket): void
+  cancel(nowMs: number, ticket: Ticket): void
+  hold(nowMs: number, scope: ScopeHandle, ms: number): void
+  reset(nowMs: number, scope: ScopeHandle): void
+  readonly waiting: number
+  readonly inFlight: number
+  readonly warnThreshold: number
+  // end of what is written
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket
   /** `settle` of a good answer, or of no word (NaN), that is not sent again: whether there are notices. */
   settleQuietly(
@@ -42,13 +44,6 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
     lines: string,
     wallMs: number,
   ): boolean
-  readonly warnThreshold: number
-  /** The request left only now: gaps count from here. */
-  sentAt(nowMs: number, ticket: Ticket): void
-  /** Whether the route of a request is to be named; `hasFields`: it is settled next, with header fields. */
-  wantsRoute(ticket: Ticket, hasFields: boolean): boolean
-  /** Names the route of a request, where it is wanted. */
-  route(nowMs: number, ticket: Ticket, method: string, url: string): void
   /** Whether a request waits for the time after what was given last, if that is not known here. */
   readonly isAwaited?: boolean
   /** Names the listener for what happens by itself. An engine only answers. */

@@ -45,7 +45,7 @@ const ALL = -1
 /** The methods of a machine after a call that was broken off: no request waits or is in flight. */
 const AFTER_BREAKDOWN = {
   ...{ poll: () => IDLE, settle: () => 0, asked_ms: Number.NaN, is_awaited: false },
-  ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, sent_at() {}, watch() {}, close() {} },
+  ...{ waiting: 0, in_flight: 0, cancel() {}, sent_at() {}, watch() {}, close() {} },
   ...{ wants_route: () => false, route() {} },
 }
 
@@ -202,14 +202,38 @@ export class SharedHost implements Host {
     return ticket < 0 ? IDLE : ticket
   }
 
+  // written by `cargo xtask write`: verbs of a group
   wantsRoute(ticket: Ticket, hasFields: boolean): boolean {
     return this.#machine.wants_route(ticket, hasFields)
   }
 
-  route(now: number, ticket: Ticket, method: string, url: string): void {
-    this.#machine.route(now, ticket, method, url)
+  route(nowMs: number, ticket: Ticket, method: string, url: string): void {
+    this.#machine.route(nowMs, ticket, method, url)
     this.#soon()
   }
+
+  sentAt(nowMs: number, ticket: Ticket): void {
+    this.#machine.sent_at(nowMs, ticket)
+    this.#soon()
+  }
+
+  cancel(nowMs: number, ticket: Ticket): void {
+    this.#machine.cancel(nowMs, ticket)
+    this.#soon()
+  }
+
+  get waiting(): number {
+    return this.#machine.waiting
+  }
+
+  get inFlight(): number {
+    return this.#machine.in_flight
+  }
+
+  get warnThreshold(): number {
+    return this.#machine.warn_threshold
+  }
+  // end of what is written
 
   settle(now: number, ticket: Ticket, outcome: Outcome = {}, naming?: () => void): Settled {
     this.askedMs = Number.NaN
@@ -239,24 +263,6 @@ export class SharedHost implements Host {
 
   get isAwaited(): boolean {
     return this.#machine.is_awaited
-  }
-
-  sentAt(now: number, ticket: Ticket): void {
-    this.#machine.sent_at(now, ticket)
-    this.#soon()
-  }
-
-  cancel(now: number, ticket: Ticket): void {
-    this.#machine.cancel(now, ticket)
-    this.#soon()
-  }
-
-  get waiting(): number {
-    return this.#machine.waiting()
-  }
-
-  get inFlight(): number {
-    return this.#machine.in_flight()
   }
 
   configure(now: number, scope: ScopeHandle, partial: ScopeOptions): void {
@@ -335,10 +341,6 @@ export class SharedHost implements Host {
 
   takeNotices(): Notice[] {
     return this.#notices.splice(0)
-  }
-
-  get warnThreshold(): number {
-    return this.#machine.warn_threshold
   }
 
   get #now(): number {

@@ -84,22 +84,60 @@ export function brokenOff<T extends object>(left: object, error: Error): T {
 
 /** The methods that the module has itself, without a check. */
 export interface Engine {
+  // written by `cargo xtask write`: verbs
   /**
-   * Gives a handle back: the scope is forgotten now if it looks like new, and may be later beyond
+   * @internal A handle that may be forgotten when its scope is idle: use it at once, or `keepAlive` it first.
+   */
+  intern(name: string): ScopeHandle
+  /** The handle of a known scope. Makes none and keeps none. -1 for another name. */
+  find(name: string): ScopeHandle
+  /**
+   * @internal Whether the handle still means what it meant; if so, its scope stays at least until the next
+   * `poll`.
+   */
+  keepAlive(scope: ScopeHandle): boolean
+  /**
+   * Gives a handle back: its scope is forgotten now if it looks like new, and may be later beyond
    * `maxScopes`.
    */
   release(scope: ScopeHandle): void
   /** How many scopes the engine knows. */
   readonly scopes: number
-  /** The handle of a scope, or -1. Makes none. */
-  find(name: string): ScopeHandle
-  /** @internal A handle that may be forgotten when its scope is idle. */
-  intern(name: string): ScopeHandle
   /**
-   * @internal Whether the handle still means what it meant; if so, its scope stays at least until the next
-   * poll.
+   * Whether the `route` of a request is to be named. Ask after `submit`; of what waits when the notice
+   * `budgets` comes; and before `settle`, where `hasFields` says that header fields follow.
    */
-  keepAlive(scope: ScopeHandle): boolean
+  wantsRoute(ticket: Ticket, hasFields: boolean): boolean
+  /** Names the route of a request, where it is wanted, by its method and URL. Poll afterwards. */
+  route(nowMs: number, ticket: Ticket, method: string, url: string): void
+  /**
+   * Says that the request that `poll` gave left only at `nowMs`: the delays of its scopes, and what rampup
+   * found, count from there. For a loop that is busy between the two. It may come later: an instant that is
+   * over counts as it is. Unknown tickets, and those that were not sent, are ignored.
+   */
+  sentAt(nowMs: number, ticket: Ticket): void
+  /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
+  cancel(nowMs: number, ticket: Ticket): void
+  /**
+   * Gives a waiting request another priority; it keeps its age. Other tickets are ignored. Poll afterwards.
+   */
+  prioritize(nowMs: number, ticket: Ticket, priority: number): void
+  /** Sends no request of this scope for that long. A hold that is longer already stays. */
+  hold(nowMs: number, scope: ScopeHandle, ms: number): void
+  /**
+   * Forgets what this scope learned and lifts its hold. The spent parts of quotas and budgets, settings and
+   * requests in flight stay. Poll afterwards.
+   */
+  reset(nowMs: number, scope: ScopeHandle): void
+  /** Requests that wait. */
+  readonly waiting: number
+  /** Requests in flight. */
+  readonly inFlight: number
+  /** @internal The setting `warnThreshold`: more waiting requests than that cause a warning. */
+  readonly warnThreshold: number
+  /** Whether there is something for `takeNotices`. */
+  readonly hasNotices: boolean
+  // end of what is written
   /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
   poll(nowMs: number): Ticket
   /** After {@link WAIT}: when to poll again, strictly in the future. After {@link IDLE}: `Infinity`. */
@@ -110,44 +148,14 @@ export interface Engine {
   readonly reasonScope: string | undefined
   /** After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not. */
   readonly askedMs: number
-  /**
-   * Says that the request that `poll` gave left only at `nowMs`: the delay of its scopes, and what rampup
-   * found, count from there. For a loop that is busy between the two. It may come later: an instant that
-   * is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
-   */
-  sentAt(nowMs: number, ticket: Ticket): void
-  /** Names the route of a request, where it is wanted, by its method and URL. Poll afterwards. */
-  route(nowMs: number, ticket: Ticket, method: string, url: string): void
-  /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
-  cancel(nowMs: number, ticket: Ticket): void
-  /**
-   * Gives a waiting request another priority; it keeps its age. Other tickets are ignored. Poll
-   * afterwards.
-   */
-  prioritize(nowMs: number, ticket: Ticket, priority: number): void
   /** Sends no request of this scope, or of all, until `resume`. */
   pause(nowMs: number, scope?: ScopeHandle): void
   /** Ends a pause. Poll afterwards. */
   resume(nowMs: number, scope?: ScopeHandle): void
-  /** Sends no request of this scope for `ms` milliseconds. A longer hold stays. */
-  hold(nowMs: number, scope: ScopeHandle, ms: number): void
-  /**
-   * Forgets what this scope learned and lifts its hold. The spent parts of quotas and budgets, settings and
-   * requests in flight stay. Poll afterwards.
-   */
-  reset(nowMs: number, scope: ScopeHandle): void
   /** The learned state, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */
   snapshot(nowMs: number, wallNowMs: number): Snapshot
-  /** Requests that wait. */
-  readonly waiting: number
-  /** Requests in flight. */
-  readonly inFlight: number
   /** How much notices say of answers from now on: 0 no word, 1 what they changed, 2 every answer as well. */
   watch(level: 0 | 1 | 2): void
-  /** Whether `takeNotices` has something to give. */
-  readonly hasNotices: boolean
-  /** @internal */
-  readonly warnThreshold: number
 }
 
 /** The same engine as the module shows it. */
@@ -257,14 +265,6 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket {
     const ticket = raw(this).send_at_once(nowMs, scope, cost, priority)
     return ticket >= WAIT ? ticket : refused(this, ticket + 1)
-  }
-
-  /**
-   * Whether the `route` of a request is to be named. Ask after `submit`; of what waits when the notice
-   * `budgets` comes; and before `settle`, with `hasFields` where header fields follow.
-   */
-  wantsRoute(ticket: Ticket, hasFields: boolean): boolean {
-    return raw(this).wants_route(ticket, hasFields)
   }
 
   /**

@@ -31,7 +31,18 @@ pub const IDLE: f64 = -2.0;
 /// A scope that was not asked for yet, to [`Boundary::peek`]: it allows everything.
 pub const NO_SCOPE: f64 = -1.0;
 
-/// The engine as hosts see it.
+/// The number of a scope, good for the engine that gave it.
+pub type Handle = f64;
+
+/// A handle, or [`NO_SCOPE`].
+pub type Found = f64;
+
+/// How many there are.
+pub type Count = f64;
+
+/// The engine as hosts see it. `cargo xtask write` reads these methods, and writes those of each host that
+/// only forward. The name of an argument says its kind: `now` and `sent` are instants, `ms` is a span. The
+/// type of a result says what it is. The documentation is that of every host.
 #[derive(Debug)]
 pub struct Boundary {
     engine: Engine,
@@ -94,27 +105,30 @@ impl Boundary {
         self.engine.seed(seed);
     }
 
-    /// The handle of a scope, which is made on first use and good until it is released.
-    pub fn scope(&mut self, name: &str) -> f64 {
+    /// The handle of a scope, made on first use and good until it is released.
+    pub fn scope(&mut self, name: &str) -> Handle {
         self.engine.scope(name).to_number()
     }
 
-    /// A handle that may be forgotten when its scope is idle: see [`Engine::intern`].
-    pub fn intern(&mut self, name: &str) -> f64 {
+    /// A handle that may be forgotten when its scope is idle: use it at once, or [`Boundary::keep_alive`] it
+    /// first.
+    pub fn intern(&mut self, name: &str) -> Handle {
         self.engine.intern(name).to_number()
     }
 
-    /// The handle of a scope, or [`NO_SCOPE`]. Makes none.
-    pub fn find(&self, name: &str) -> f64 {
+    /// The handle of a known scope. Makes none and keeps none.
+    pub fn find(&self, name: &str) -> Found {
         self.engine.find(name).map_or(NO_SCOPE, ScopeId::to_number)
     }
 
-    /// Whether the handle still means what it meant; if so, its scope stays at least until the next poll.
+    /// Whether the handle still means what it meant; if so, its scope stays at least until the next
+    /// [`Boundary::poll`].
     pub fn keep_alive(&mut self, scope: f64) -> bool {
         ScopeId::from_number(scope).is_some_and(|scope| self.engine.keep_alive(scope))
     }
 
-    /// Gives a handle of [`Boundary::scope`] back.
+    /// Gives a handle back: its scope is forgotten now if it looks like new, and may be later beyond
+    /// `maxScopes`.
     pub fn release(&mut self, scope: f64) {
         if let Some(scope) = ScopeId::from_number(scope) {
             self.engine.release(scope);
@@ -122,7 +136,7 @@ impl Boundary {
     }
 
     /// How many scopes the engine knows.
-    pub fn scopes(&self) -> f64 {
+    pub fn scopes(&self) -> Count {
         self.engine.scopes() as f64
     }
 
@@ -214,21 +228,23 @@ impl Boundary {
         f64::from(outcome.unwrap_or(Robots::Ignored) as u8)
     }
 
-    /// Whether the route of a request is to be named: see [`Engine::wants_route`]. Ask after `submit`, when
-    /// the notice `budgets` comes for what waits, and before `settle`.
+    /// Whether the [`Boundary::route`] of a request is to be named. Ask after `submit`; of what waits when
+    /// the notice `budgets` comes; and before `settle`, where `has_fields` says that header fields follow.
     pub fn wants_route(&self, ticket: f64, has_fields: bool) -> bool {
         Ticket::from_number(ticket).is_some_and(|ticket| self.engine.wants_route(ticket, has_fields))
     }
 
-    /// Names the route of a request, where the engine [wants it](Boundary::wants_route): see
-    /// [`Engine::route`].
+    /// Names the route of a request, where it is [wanted](Boundary::wants_route), by its method and URL. Poll
+    /// afterwards.
     pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
         if let Some(ticket) = Ticket::from_number(ticket) {
             self.engine.route(self.now(now), ticket, method, url);
         }
     }
 
-    /// The request that [`Boundary::poll`] gave left only now: see [`Engine::sent_at`].
+    /// Says that the request that [`Boundary::poll`] gave left only at `now`: the delays of its scopes, and
+    /// what rampup found, count from there. For a loop that is busy between the two. It may come later: an
+    /// instant that is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
     pub fn sent_at(&mut self, now: f64, ticket: f64) {
         if let Some(ticket) = Ticket::from_number(ticket) {
             self.engine.sent_at(self.now(now), ticket);
@@ -242,7 +258,8 @@ impl Boundary {
         }
     }
 
-    /// Gives a waiting request another priority; it keeps its age.
+    /// Gives a waiting request another priority; it keeps its age. Other tickets are ignored. Poll
+    /// afterwards.
     pub fn prioritize(&mut self, now: f64, ticket: f64, priority: f64) {
         if let Some(ticket) = Ticket::from_number(ticket) {
             self.engine.prioritize(self.now(now), ticket, priority);
@@ -292,7 +309,7 @@ impl Boundary {
     }
 
     /// Corrects the cost in this scope of a request that left at `sent` to `cost`, where `charged` has been
-    /// taken for it so far. It may have been settled. False where one of them is no cost.
+    /// taken for it so far. It may have been settled. False where one of them is no cost. Poll afterwards.
     pub fn adjust(&mut self, now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool {
         let (Some(charged), Some(cost)) = (Cost::from_units(charged), Cost::from_units(cost)) else {
             return false;
@@ -312,7 +329,8 @@ impl Boundary {
         self.change(now, scope, Engine::resume);
     }
 
-    /// Forgets what this scope learned and lifts its hold.
+    /// Forgets what this scope learned and lifts its hold. The spent parts of quotas and budgets, settings
+    /// and requests in flight stay. Poll afterwards.
     pub fn reset(&mut self, now: f64, scope: f64) {
         self.change(now, scope, Engine::reset);
     }
@@ -323,17 +341,17 @@ impl Boundary {
     }
 
     /// Requests that wait.
-    pub fn waiting(&self) -> f64 {
+    pub fn waiting(&self) -> Count {
         f64::from(self.engine.waiting())
     }
 
     /// Requests in flight.
-    pub fn in_flight(&self) -> f64 {
+    pub fn in_flight(&self) -> Count {
         f64::from(self.engine.in_flight())
     }
 
-    /// Waiting requests that are worth a warning.
-    pub fn warn_threshold(&self) -> f64 {
+    /// The setting `warnThreshold`: more waiting requests than that cause a warning.
+    pub fn warn_threshold(&self) -> Count {
         f64::from(self.engine.config().warn_threshold)
     }
 

@@ -201,7 +201,7 @@ describe('every method that the module shows', () => {
     assert.equal(seen.askedMs, 3000)
     seen.prioritize(2, second, 5)
     seen.sentAt(2, second)
-    assert.equal(seen.wants_route(second, false), false)
+    assert.equal(seen.wantsRoute(second, false), false)
     seen.route(2, second, 'GET', 'https://a/b')
     seen.cancel(2, second)
     assert.equal(seen.waiting, 0)

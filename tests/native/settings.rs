@@ -3,7 +3,7 @@
 use autothrottle::config::table::{DefaultValue, TEXTS};
 
 #[path = "../../xtask/src/write/mod.rs"]
-mod write;
+pub mod write;
 
 use write::{python_options, tower_options, typescript_options::settings};
 

@@ -66,7 +66,7 @@ fn write(files: &[&str]) -> anyhow::Result<()> {
     }
     for written in &write::FILES {
         if files.is_empty() || files.contains(&written.file) {
-            fs::write(root().join(written.file), (written.text)())?;
+            fs::write(root().join(written.file), written.text(root()))?;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use autothrottle::{
     Boundary, Value,
     boundary::{
         self, NO_SCOPE, Outcome, WAIT,
-        nanos::{now, of_mark as mark_of, span, wall},
+        nanos::{self, now, of_mark as mark_of, span, wall},
         push_field,
     },
 };
@@ -75,30 +75,83 @@ impl GuestEngine for Engine {
         write(&self.boundary.borrow().snapshot(now(at), wall(wall_ns)))
     }
 
+    // written by `cargo xtask write`: verbs
     fn scope(&self, name: String) -> u64 {
         self.boundary.borrow_mut().scope(&name) as u64
-    }
-
-    fn release(&self, scope: u64) {
-        self.boundary.borrow_mut().release(scope as f64);
     }
 
     fn intern(&self, name: String) -> u64 {
         self.boundary.borrow_mut().intern(&name) as u64
     }
 
+    fn find(&self, name: String) -> Option<u64> {
+        found(self.boundary.borrow().find(&name))
+    }
+
     fn keep_alive(&self, scope: u64) -> bool {
         self.boundary.borrow_mut().keep_alive(scope as f64)
     }
 
-    fn find(&self, name: String) -> Option<u64> {
-        let scope = self.boundary.borrow().find(&name);
-        (scope >= 0.0).then_some(scope as u64)
+    fn release(&self, scope: u64) {
+        self.boundary.borrow_mut().release(scope as f64);
+    }
+
+    fn scopes(&self) -> u32 {
+        self.boundary.borrow().scopes() as u32
     }
 
     fn name(&self, scope: u64) -> Option<String> {
         self.boundary.borrow().name(scope as f64).map(Into::into)
     }
+
+    fn wants_route(&self, ticket: u64, has_fields: bool) -> bool {
+        self.boundary.borrow().wants_route(ticket as f64, has_fields)
+    }
+
+    fn route(&self, now: u64, ticket: u64, method: String, url: String) {
+        self.boundary.borrow_mut().route(nanos::now(now), ticket as f64, &method, &url);
+    }
+
+    fn sent_at(&self, now: u64, ticket: u64) {
+        self.boundary.borrow_mut().sent_at(nanos::now(now), ticket as f64);
+    }
+
+    fn cancel(&self, now: u64, ticket: u64) {
+        self.boundary.borrow_mut().cancel(nanos::now(now), ticket as f64);
+    }
+
+    fn prioritize(&self, now: u64, ticket: u64, priority: f64) {
+        self.boundary.borrow_mut().prioritize(nanos::now(now), ticket as f64, priority);
+    }
+
+    fn hold(&self, now: u64, scope: u64, span: u64) {
+        self.boundary.borrow_mut().hold(nanos::now(now), scope as f64, nanos::span(span));
+    }
+
+    fn adjust(&self, now: u64, scope: u64, sent: u64, charged: f64, cost: f64) -> bool {
+        self.boundary.borrow_mut().adjust(nanos::now(now), scope as f64, nanos::now(sent), charged, cost)
+    }
+
+    fn reset(&self, now: u64, scope: u64) {
+        self.boundary.borrow_mut().reset(nanos::now(now), scope as f64);
+    }
+
+    fn waiting(&self) -> u32 {
+        self.boundary.borrow().waiting() as u32
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.boundary.borrow().in_flight() as u32
+    }
+
+    fn warn_threshold(&self) -> u32 {
+        self.boundary.borrow().warn_threshold() as u32
+    }
+
+    fn has_notices(&self) -> bool {
+        self.boundary.borrow().has_notices()
+    }
+    // end of what is written
 
     fn submit(&self, at: u64, scopes: Vec<u64>, needs: Option<wit::Needs>) -> Result<u64, wit::SubmitError> {
         let mut boundary = self.boundary.borrow_mut();
@@ -159,10 +212,6 @@ impl GuestEngine for Engine {
         }
     }
 
-    fn sent_at(&self, at: u64, ticket: u64) {
-        self.boundary.borrow_mut().sent_at(now(at), ticket as f64);
-    }
-
     fn settle(
         &self,
         at: u64,
@@ -182,22 +231,6 @@ impl GuestEngine for Engine {
         let outcome = outcome(&told, &lines, wall_ns);
         let (settled, asked, told) = self.boundary.borrow().digest_told(&outcome);
         wit::Digested { settled: settled_of(settled, asked), told }
-    }
-
-    fn cancel(&self, at: u64, ticket: u64) {
-        self.boundary.borrow_mut().cancel(now(at), ticket as f64);
-    }
-
-    fn wants_route(&self, ticket: u64, has_fields: bool) -> bool {
-        self.boundary.borrow().wants_route(ticket as f64, has_fields)
-    }
-
-    fn route(&self, at: u64, ticket: u64, method: String, url: String) {
-        self.boundary.borrow_mut().route(now(at), ticket as f64, &method, &url);
-    }
-
-    fn prioritize(&self, at: u64, ticket: u64, priority: f64) {
-        self.boundary.borrow_mut().prioritize(now(at), ticket as f64, priority);
     }
 
     fn peek(&self, at: u64, scopes: Vec<u64>, costs: Vec<f64>) -> Result<wit::Forecast, wit::SubmitError> {
@@ -224,14 +257,6 @@ impl GuestEngine for Engine {
         }
     }
 
-    fn hold(&self, at: u64, scope: u64, length: u64) {
-        self.boundary.borrow_mut().hold(now(at), scope as f64, span(length));
-    }
-
-    fn adjust(&self, at: u64, scope: u64, sent: u64, charged: f64, cost: f64) -> bool {
-        self.boundary.borrow_mut().adjust(now(at), scope as f64, now(sent), charged, cost)
-    }
-
     fn pause(&self, at: u64, scope: Option<u64>) {
         let mut boundary = self.boundary.borrow_mut();
         match scope {
@@ -248,10 +273,6 @@ impl GuestEngine for Engine {
         }
     }
 
-    fn reset(&self, at: u64, scope: u64) {
-        self.boundary.borrow_mut().reset(now(at), scope as f64);
-    }
-
     fn stats(&self, at: u64) -> String {
         write(&self.boundary.borrow().stats(now(at)))
     }
@@ -261,28 +282,8 @@ impl GuestEngine for Engine {
         (stats != Value::Nothing).then(|| write(&stats))
     }
 
-    fn waiting(&self) -> u32 {
-        self.boundary.borrow().waiting() as u32
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.boundary.borrow().in_flight() as u32
-    }
-
-    fn scopes(&self) -> u32 {
-        self.boundary.borrow().scopes() as u32
-    }
-
-    fn warn_threshold(&self) -> u32 {
-        self.boundary.borrow().warn_threshold() as u32
-    }
-
     fn watch(&self, level: wit::Watching) {
         self.boundary.borrow_mut().watch(level as u32);
-    }
-
-    fn has_notices(&self) -> bool {
-        self.boundary.borrow().has_notices()
     }
 
     fn take_notices(&self) -> String {
@@ -349,6 +350,10 @@ fn need_of(needs: Option<wit::Needs>) -> Need {
 
 fn ticket_of(boundary: &Boundary, ticket: f64) -> Result<u64, wit::SubmitError> {
     if ticket < 0.0 { Err(refused(boundary, ticket)) } else { Ok(ticket as u64) }
+}
+
+fn found(scope: f64) -> Option<u64> {
+    (scope >= 0.0).then_some(scope as u64)
 }
 
 fn numbers(of: &[u64]) -> Vec<f64> {

@@ -143,22 +143,16 @@ macro_rules! forward {
 }
 
 forward! { at_once:
-    scope_of = fn scope(name: &str) -> f64;
+    // written by `cargo xtask write`: verbs
     find = fn find(name: &str) -> f64;
     keepAlive = fn keep_alive(scope: f64) -> bool;
     release = fn release(scope: f64);
     #[wasm_bindgen(getter)]
     scopes = fn scopes() -> f64;
-    #[wasm_bindgen(getter)]
-    wakeAt = fn wake_at() -> f64;
-    #[wasm_bindgen(getter)]
-    askedMs = fn asked_ms() -> f64;
-    crawl_delay = fn crawl_delay(now: f64, scope: f64, ms: f64) -> f64;
+    wantsRoute = fn wants_route(ticket: f64, has_fields: bool) -> bool;
     sentAt = fn sent_at(now: f64, ticket: f64);
-    wants_route = fn wants_route(ticket: f64, has_fields: bool) -> bool;
     cancel = fn cancel(now: f64, ticket: f64);
     prioritize = fn prioritize(now: f64, ticket: f64, priority: f64);
-    peek_at = fn peek(now: f64, scopes: &[f64], costs: &[f64]) -> f64;
     hold = fn hold(now: f64, scope: f64, ms: f64);
     adjust_cost = fn adjust(now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool;
     reset = fn reset(now: f64, scope: f64);
@@ -168,9 +162,16 @@ forward! { at_once:
     inFlight = fn in_flight() -> f64;
     #[wasm_bindgen(getter)]
     warnThreshold = fn warn_threshold() -> f64;
-    watch = fn watch(level: u32);
     #[wasm_bindgen(getter)]
     hasNotices = fn has_notices() -> bool;
+    // end of what is written
+    #[wasm_bindgen(getter)]
+    wakeAt = fn wake_at() -> f64;
+    #[wasm_bindgen(getter)]
+    askedMs = fn asked_ms() -> f64;
+    crawl_delay = fn crawl_delay(now: f64, scope: f64, ms: f64) -> f64;
+    peek_at = fn peek(now: f64, scopes: &[f64], costs: &[f64]) -> f64;
+    watch = fn watch(level: u32);
     #[wasm_bindgen(getter)]
     refused_ms = fn refused_ms() -> f64;
     #[wasm_bindgen(getter)]
@@ -178,11 +179,14 @@ forward! { at_once:
 }
 
 forward! { with_room:
+    // written by `cargo xtask write`: verbs that make room
+    scope_of = fn scope(name: &str) -> f64;
     intern = fn intern(name: &str) -> f64;
+    route = fn route(now: f64, ticket: f64, method: &str, url: &str);
+    // end of what is written
     submit_one = fn submit(now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64;
     submit_again = fn submit_again(
         now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64, waited_ms: f64) -> f64;
-    route = fn route(now: f64, ticket: f64, method: &str, url: &str);
 }
 
 forward! { with_seed:

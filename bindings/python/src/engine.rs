@@ -60,30 +60,85 @@ impl Engine {
         Ok(Self { boundary: Mutex::new(Some(boundary)), seed })
     }
 
+    // written by `cargo xtask write`: verbs
     fn scope(&self, name: Text) -> PyResult<u64> {
         self.with(|boundary| boundary.scope(&name.0) as u64)
-    }
-
-    fn release(&self, scope: Whole) -> PyResult<()> {
-        self.with(|boundary| boundary.release(scope.number()))
     }
 
     fn intern(&self, name: Text) -> PyResult<u64> {
         self.with(|boundary| boundary.intern(&name.0) as u64)
     }
 
+    fn find(&self, name: Text) -> PyResult<Option<u64>> {
+        self.with(|boundary| found(boundary.find(&name.0)))
+    }
+
     fn keep_alive(&self, scope: Whole) -> PyResult<bool> {
         self.with(|boundary| boundary.keep_alive(scope.number()))
     }
 
-    fn find(&self, name: Text) -> PyResult<Option<u64>> {
-        let scope = self.with(|boundary| boundary.find(&name.0))?;
-        Ok((scope >= 0.0).then_some(scope as u64))
+    fn release(&self, scope: Whole) -> PyResult<()> {
+        self.with(|boundary| boundary.release(scope.number()))
+    }
+
+    #[getter]
+    fn scopes(&self) -> PyResult<u32> {
+        self.with(|boundary| boundary.scopes() as u32)
     }
 
     fn name(&self, scope: Whole) -> PyResult<Option<String>> {
         self.with(|boundary| boundary.name(scope.number()).map(Into::into))
     }
+
+    #[pyo3(signature = (ticket, has_fields = false))]
+    fn wants_route(&self, ticket: Whole, has_fields: bool) -> PyResult<bool> {
+        self.with(|boundary| boundary.wants_route(ticket.number(), has_fields))
+    }
+
+    fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
+        self.with(|boundary| boundary.route(now.now(), ticket.number(), &method.0, &url.0))
+    }
+
+    fn sent_at(&self, now: Whole, ticket: Whole) -> PyResult<()> {
+        self.with(|boundary| boundary.sent_at(now.now(), ticket.number()))
+    }
+
+    fn cancel(&self, now: Whole, ticket: Whole) -> PyResult<()> {
+        self.with(|boundary| boundary.cancel(now.now(), ticket.number()))
+    }
+
+    fn prioritize(&self, now: Whole, ticket: Whole, priority: Real) -> PyResult<()> {
+        self.with(|boundary| boundary.prioritize(now.now(), ticket.number(), priority.0))
+    }
+
+    fn hold(&self, now: Whole, scope: Whole, span: Whole) -> PyResult<()> {
+        self.with(|boundary| boundary.hold(now.now(), scope.number(), span.span()))
+    }
+
+    fn reset(&self, now: Whole, scope: Whole) -> PyResult<()> {
+        self.with(|boundary| boundary.reset(now.now(), scope.number()))
+    }
+
+    #[getter]
+    fn waiting(&self) -> PyResult<u32> {
+        self.with(|boundary| boundary.waiting() as u32)
+    }
+
+    #[getter]
+    fn in_flight(&self) -> PyResult<u32> {
+        self.with(|boundary| boundary.in_flight() as u32)
+    }
+
+    #[getter]
+    fn warn_threshold(&self) -> PyResult<u32> {
+        self.with(|boundary| boundary.warn_threshold() as u32)
+    }
+
+    #[getter]
+    fn has_notices(&self) -> PyResult<bool> {
+        self.with(|boundary| boundary.has_notices())
+    }
+    // end of what is written
 
     #[expect(clippy::too_many_arguments, reason = "by name in Python")]
     #[pyo3(signature = (
@@ -157,10 +212,6 @@ impl Engine {
         Classes::of(py)?.decision.bind(py).call1((send, wake, reason, scope))
     }
 
-    fn sent_at(&self, now: Whole, ticket: Whole) -> PyResult<()> {
-        self.with(|boundary| boundary.sent_at(now.now(), ticket.number()))
-    }
-
     #[pyo3(signature = (now, ticket, **outcome))]
     fn settle<'py>(
         &self,
@@ -200,23 +251,6 @@ impl Engine {
         Ok(PyString::intern(py, settled.name()))
     }
 
-    #[pyo3(signature = (ticket, has_fields = false))]
-    fn wants_route(&self, ticket: Whole, has_fields: bool) -> PyResult<bool> {
-        self.with(|boundary| boundary.wants_route(ticket.number(), has_fields))
-    }
-
-    fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
-        self.with(|boundary| boundary.route(now.now(), ticket.number(), &method.0, &url.0))
-    }
-
-    fn cancel(&self, now: Whole, ticket: Whole) -> PyResult<()> {
-        self.with(|boundary| boundary.cancel(now.now(), ticket.number()))
-    }
-
-    fn prioritize(&self, now: Whole, ticket: Whole, priority: Real) -> PyResult<()> {
-        self.with(|boundary| boundary.prioritize(now.now(), ticket.number(), priority.0))
-    }
-
     #[pyo3(signature = (now, scopes, *, cost = ONE))]
     fn peek<'py>(
         &self,
@@ -249,10 +283,6 @@ impl Engine {
         Ok(Robots::ALL[robots as usize].name())
     }
 
-    fn hold(&self, now: Whole, scope: Whole, span: Whole) -> PyResult<()> {
-        self.with(|boundary| boundary.hold(now.now(), scope.number(), span.span()))
-    }
-
     fn adjust(&self, now: Whole, scope: Whole, sent: Whole, charged: Real, cost: Real) -> PyResult<()> {
         let is_cost =
             self.with(|boundary| boundary.adjust(now.now(), scope.number(), sent.now(), charged.0, cost.0))?;
@@ -274,10 +304,6 @@ impl Engine {
             None => boundary.pause_all(false),
             Some(scope) => boundary.resume(now.now(), scope.number()),
         })
-    }
-
-    fn reset(&self, now: Whole, scope: Whole) -> PyResult<()> {
-        self.with(|boundary| boundary.reset(now.now(), scope.number()))
     }
 
     fn stats<'py>(&self, py: Python<'py>, now: Whole) -> PyResult<Bound<'py, PyAny>> {
@@ -319,36 +345,11 @@ impl Engine {
         self.with(|boundary| boundary.watch(watch as u32))
     }
 
-    #[getter]
-    fn has_notices(&self) -> PyResult<bool> {
-        self.with(|boundary| boundary.has_notices())
-    }
-
     fn take_notices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let notices = self.with(Boundary::notices)?;
         let classes = Classes::of(py)?;
         let notices = notices.iter().map(|notice| classes.record(py, "", &notice.into()));
         Ok(PyList::new(py, notices.collect::<PyResult<Vec<_>>>()?)?.into_any())
-    }
-
-    #[getter]
-    fn waiting(&self) -> PyResult<u32> {
-        self.with(|boundary| boundary.waiting() as u32)
-    }
-
-    #[getter]
-    fn in_flight(&self) -> PyResult<u32> {
-        self.with(|boundary| boundary.in_flight() as u32)
-    }
-
-    #[getter]
-    fn scopes(&self) -> PyResult<u32> {
-        self.with(|boundary| boundary.scopes() as u32)
-    }
-
-    #[getter]
-    fn warn_threshold(&self) -> PyResult<u32> {
-        self.with(|boundary| boundary.warn_threshold() as u32)
     }
 
     fn close(&self) -> PyResult<()> {
@@ -385,6 +386,10 @@ impl Engine {
         })?;
         ticket.map_err(|refusal| refusal.error(py))
     }
+}
+
+fn found(scope: f64) -> Option<u64> {
+    (scope >= 0.0).then_some(scope as u64)
 }
 
 fn poisoned<T>(_: T) -> PyErr {

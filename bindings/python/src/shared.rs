@@ -99,6 +99,40 @@ impl Shared {
         self.named(|names| names.name(scope.0 as u32).map(Into::into))
     }
 
+    // written by `cargo xtask write`: verbs of a group
+    #[pyo3(signature = (ticket, has_fields = false))]
+    fn wants_route(&self, ticket: Whole, has_fields: bool) -> PyResult<bool> {
+        self.with(|machine| machine.wants_route(ticket.0, has_fields))
+    }
+
+    fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
+        self.with(|machine| machine.route(instant(now), ticket.0, &method.0, &url.0))
+    }
+
+    fn sent_at(&self, now: Whole, ticket: Whole) -> PyResult<()> {
+        self.with(|machine| machine.sent_at(instant(now), ticket.0))
+    }
+
+    fn cancel(&self, now: Whole, ticket: Whole) -> PyResult<()> {
+        self.with(|machine| machine.cancel(instant(now), ticket.0))
+    }
+
+    #[getter]
+    fn waiting(&self) -> PyResult<u32> {
+        self.with(|machine| machine.waiting())
+    }
+
+    #[getter]
+    fn in_flight(&self) -> PyResult<u32> {
+        self.with(|machine| machine.in_flight())
+    }
+
+    #[getter]
+    fn warn_threshold(&self) -> PyResult<u32> {
+        self.with(|machine| machine.warn_threshold())
+    }
+    // end of what is written
+
     /// A ticket, or why it is refused.
     fn submit<'py>(
         &self,
@@ -128,18 +162,6 @@ impl Shared {
         self.with(|machine| machine.is_awaited())
     }
 
-    fn sent_at(&self, now: Whole, ticket: Whole) -> PyResult<()> {
-        self.with(|machine| machine.sent_at(instant(now), ticket.0))
-    }
-
-    fn wants_route(&self, ticket: Whole, has_fields: bool) -> PyResult<bool> {
-        self.with(|machine| machine.wants_route(ticket.0, has_fields))
-    }
-
-    fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
-        self.with(|machine| machine.route(instant(now), ticket.0, &method.0, &url.0))
-    }
-
     #[pyo3(signature = (now, ticket, **outcome))]
     fn settle<'py>(
         &self,
@@ -155,10 +177,6 @@ impl Shared {
         }
         let settlement = self.with(|machine| machine.settle(instant(now), ticket.0, &reported.outcome()))?;
         settled_of(py, settlement.settled, settlement.asked_ms)
-    }
-
-    fn cancel(&self, now: Whole, ticket: Whole) -> PyResult<()> {
-        self.with(|machine| machine.cancel(instant(now), ticket.0))
     }
 
     fn configure(&self, now: Whole, scope: Whole, options: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -257,16 +275,6 @@ impl Shared {
         self.with(|machine| machine.close(instant(now)))
     }
 
-    #[getter]
-    fn waiting(&self) -> PyResult<u32> {
-        self.with(|machine| machine.waiting())
-    }
-
-    #[getter]
-    fn in_flight(&self) -> PyResult<u32> {
-        self.with(|machine| machine.in_flight())
-    }
-
     /// When, why not now, and which scope says so.
     fn peek(
         &self,
@@ -302,11 +310,6 @@ impl Shared {
     fn snapshot<'py>(&self, py: Python<'py>, now: Whole, wall: Option<Whole>) -> PyResult<Bound<'py, PyAny>> {
         let wall_ms = nanos::wall(wall.map(|wall| wall.0));
         value::object(py, &self.with(|machine| machine.snapshot(instant(now), wall_ms))?)
-    }
-
-    #[getter]
-    fn warn_threshold(&self) -> PyResult<u32> {
-        self.with(|machine| machine.warn_threshold())
     }
 }
 

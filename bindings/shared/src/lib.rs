@@ -116,6 +116,42 @@ impl WasmShared {
         self.names.count() as u32
     }
 
+    // written by `cargo xtask write`: verbs of a group
+    pub fn wants_route(&self, ticket: f64, has_fields: bool) -> bool {
+        self.machine.wants_route(ticket as u64, has_fields)
+    }
+
+    pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
+        let now = self.at(now);
+        self.machine.route(now, ticket as u64, method, url);
+    }
+
+    pub fn sent_at(&mut self, now: f64, ticket: f64) {
+        let now = self.at(now);
+        self.machine.sent_at(now, ticket as u64);
+    }
+
+    pub fn cancel(&mut self, now: f64, ticket: f64) {
+        let now = self.at(now);
+        self.machine.cancel(now, ticket as u64);
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn waiting(&self) -> u32 {
+        self.machine.waiting()
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn in_flight(&self) -> u32 {
+        self.machine.in_flight()
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn warn_threshold(&self) -> u32 {
+        self.machine.warn_threshold()
+    }
+    // end of what is written
+
     /// A ticket, or -1 for a [refusal](Self::take_refusal).
     pub fn submit(&mut self, now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64) -> f64 {
         let now = self.at(now);
@@ -149,20 +185,6 @@ impl WasmShared {
         self.machine.is_awaited()
     }
 
-    pub fn sent_at(&mut self, now: f64, ticket: f64) {
-        let now = self.at(now);
-        self.machine.sent_at(now, ticket as u64);
-    }
-
-    pub fn wants_route(&self, ticket: f64, has_fields: bool) -> bool {
-        self.machine.wants_route(ticket as u64, has_fields)
-    }
-
-    pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
-        let now = self.at(now);
-        self.machine.route(now, ticket as u64, method, url);
-    }
-
     /// The place of the outcome in [`autothrottle::boundary::Settled`].
     pub fn settle(&mut self, now: f64, ticket: f64, mut numbers: Vec<f64>, lines: &str, wall_ms: f64) -> u32 {
         let (now, ticket) = (self.at(now), ticket as u64);
@@ -179,11 +201,6 @@ impl WasmShared {
     #[wasm_bindgen(getter)]
     pub fn asked_ms(&self) -> f64 {
         self.asked_ms
-    }
-
-    pub fn cancel(&mut self, now: f64, ticket: f64) {
-        let now = self.at(now);
-        self.machine.cancel(now, ticket as u64);
     }
 
     /// Throws a list of `[path, want, got]`.
@@ -299,17 +316,9 @@ impl WasmShared {
         self.machine.close(now);
     }
 
-    pub fn waiting(&self) -> u32 {
-        self.machine.waiting()
-    }
-
     #[wasm_bindgen(getter)]
     pub fn has_unsaid(&self) -> bool {
         self.machine.has_unsaid()
-    }
-
-    pub fn in_flight(&self) -> u32 {
-        self.machine.in_flight()
     }
 
     pub fn status(&self, now: f64) -> Exported {
@@ -350,11 +359,6 @@ impl WasmShared {
     pub fn snapshot(&mut self, now: f64, wall_ms: f64) -> Exported {
         let now = self.at(now);
         exported(&self.machine.snapshot(now, wall_ms))
-    }
-
-    #[wasm_bindgen(getter)]
-    pub fn warn_threshold(&self) -> u32 {
-        self.machine.warn_threshold()
     }
 }
 

@@ -57,28 +57,82 @@ class Engine:
         :raises ConfigError: listing every problem of the options.
         """
 
+    # written by `cargo xtask write`: verbs
     def scope(self, name: str) -> int:
         """The handle of a scope, made on first use and good until it is released."""
 
-    def release(self, scope: int) -> None:
-        """Gives a handle of ``scope`` back: the scope may be forgotten when it is idle."""
-
     def intern(self, name: str) -> int:
-        """A handle that may be forgotten when its scope is idle: use it at once, or ``keep_alive`` it
-        first.
+        """A handle that may be forgotten when its scope is idle: use it at once, or
+        ``keep_alive`` it first.
         """
+
+    def find(self, name: str) -> int | None:
+        """The handle of a known scope. Makes none and keeps none. ``None`` for another name."""
 
     def keep_alive(self, scope: int) -> bool:
         """Whether the handle still means what it meant; if so, its scope stays at least until the next
         ``poll``.
         """
 
-    def find(self, name: str) -> int | None:
-        """The handle of a scope that the engine knows. Makes none."""
+    def release(self, scope: int) -> None:
+        """Gives a handle back: its scope is forgotten now if it looks like new, and may be later beyond
+        ``maxScopes``.
+        """
+
+    @property
+    def scopes(self) -> int:
+        """How many scopes the engine knows."""
 
     def name(self, scope: int) -> str | None:
         """The name behind a handle."""
 
+    def wants_route(self, ticket: int, has_fields: bool = False) -> bool:
+        """Whether the ``route`` of a request is to be named. Ask after ``submit``; of what waits when the
+        notice ``budgets`` comes; and before ``settle``, where ``has_fields`` says that header fields follow.
+        """
+
+    def route(self, now: int, ticket: int, method: str, url: str) -> None:
+        """Names the route of a request, where it is wanted, by its method and URL. Poll afterwards."""
+
+    def sent_at(self, now: int, ticket: int) -> None:
+        """Says that the request that ``poll`` gave left only at ``now``: the delays of its scopes, and what
+        rampup found, count from there. For a loop that is busy between the two. It may come later: an instant
+        that is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
+        """
+
+    def cancel(self, now: int, ticket: int) -> None:
+        """Takes a waiting request out; one that was allowed to leave but never did gives everything back."""
+
+    def prioritize(self, now: int, ticket: int, priority: float) -> None:
+        """Gives a waiting request another priority; it keeps its age. Other tickets are ignored. Poll
+        afterwards.
+        """
+
+    def hold(self, now: int, scope: int, span: int) -> None:
+        """Sends no request of this scope for that long. A hold that is longer already stays."""
+
+    def reset(self, now: int, scope: int) -> None:
+        """Forgets what this scope learned and lifts its hold. The spent parts of quotas and budgets, settings
+        and requests in flight stay. Poll afterwards.
+        """
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait."""
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight."""
+
+    @property
+    def warn_threshold(self) -> int:
+        """The setting ``warnThreshold``: more waiting requests than that cause a warning."""
+
+    @property
+    def has_notices(self) -> bool:
+        """Whether there is something for ``take_notices``."""
+
+    # end of what is written
     def submit(
         self,
         now: int,
@@ -134,11 +188,6 @@ class Engine:
 
     def poll(self, now: int) -> Decision:
         """The next request to send, or the instant to ask again."""
-
-    def sent_at(self, now: int, ticket: int) -> None:
-        """Says that the request that ``poll`` gave left only now: the delays of its scopes count from here.
-        For a loop that is busy between the two. Unknown tickets, and those that were not sent, are ignored.
-        """
 
     def settle(
         self,
@@ -197,18 +246,6 @@ class Engine:
     def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> SettledKind:
         """``settle`` with what the ``digest`` of another engine says."""
 
-    def wants_route(self, ticket: int, has_fields: bool = False) -> bool:
-        """Whether the route of a request is to be named: after ``submit``, of what waits when the notice
-        ``budgets`` comes, and before ``settle``, there also with header fields (``has_fields``)."""
-    def route(self, now: int, ticket: int, method: str, url: str) -> None:
-        """Names the route of a request, where the engine wants it."""
-
-    def cancel(self, now: int, ticket: int) -> None:
-        """Takes a waiting request out; one that was allowed to leave but never did gives everything back."""
-
-    def prioritize(self, now: int, ticket: int, priority: float) -> None:
-        """Gives a waiting request another priority; it keeps its age. Poll afterwards."""
-
     def peek(self, now: int, scopes: Sequence[int | None], *, cost: float | Sequence[float] = 1) -> Peek:
         """When a request could be sent as things stand, and why not now. Changes no state. A scope ``None``
         (from ``find``) is one that there is not yet: it allows everything. Raises as ``submit`` does.
@@ -225,9 +262,6 @@ class Engine:
         defaults. Poll afterwards.
         """
 
-    def hold(self, now: int, scope: int, span: int) -> None:
-        """Sends no request of this scope for that many nanoseconds. A hold that is longer already stays."""
-
     def adjust(self, now: int, scope: int, sent: int, charged: float, cost: float) -> None:
         """Corrects the cost in this scope of a request that left at ``sent`` to ``cost``, where ``charged``
         has been taken for it so far. It may have been settled. Poll afterwards.
@@ -238,11 +272,6 @@ class Engine:
 
     def resume(self, now: int, scope: int | None = None) -> None:
         """Ends a pause. Poll afterwards."""
-
-    def reset(self, now: int, scope: int) -> None:
-        """Forgets what this scope learned and lifts its hold. The spent parts of quotas and budgets, settings
-        and requests in flight stay. Poll afterwards.
-        """
 
     def stats(self, now: int) -> Stats:
         """Statistics of the engine and of all scopes."""
@@ -265,28 +294,8 @@ class Engine:
     def watch(self, level: Watching) -> None:
         """How much notices tell of answers from now on."""
 
-    @property
-    def has_notices(self) -> bool:
-        """Whether ``take_notices`` has something to give."""
-
     def take_notices(self) -> list[Notice]:
         """The notices since the last call."""
-
-    @property
-    def waiting(self) -> int:
-        """Requests that wait."""
-
-    @property
-    def in_flight(self) -> int:
-        """Requests in flight."""
-
-    @property
-    def scopes(self) -> int:
-        """How many scopes the engine knows."""
-
-    @property
-    def warn_threshold(self) -> int:
-        """The setting ``warnThreshold``: more waiting requests than that cause a warning."""
 
     def close(self) -> None:
         """Gives the engine's memory back at once. No method may be called afterwards."""
@@ -408,6 +417,18 @@ class Shared:
     def release(self, scope: int) -> None: ...
     def keep_alive(self, scope: int) -> bool: ...
     def name(self, scope: int) -> str | None: ...
+    # written by `cargo xtask write`: verbs of a group
+    def wants_route(self, ticket: int, has_fields: bool = False) -> bool: ...
+    def route(self, now: int, ticket: int, method: str, url: str) -> None: ...
+    def sent_at(self, now: int, ticket: int) -> None: ...
+    def cancel(self, now: int, ticket: int) -> None: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def warn_threshold(self) -> int: ...
+    # end of what is written
     def submit(
         self, now: int, scopes: Sequence[int], cost: float | Sequence[float], priority: float, delay: int
     ) -> int | list[Any]:
@@ -416,11 +437,7 @@ class Shared:
     def poll(self, now: int) -> int | None: ...
     @property
     def is_awaited(self) -> bool: ...
-    def sent_at(self, now: int, ticket: int) -> None: ...
-    def wants_route(self, ticket: int, has_fields: bool) -> bool: ...
-    def route(self, now: int, ticket: int, method: str, url: str) -> None: ...
     def settle(self, now: int, ticket: int, **outcome: Any) -> Settled: ...
-    def cancel(self, now: int, ticket: int) -> None: ...
     def configure(self, now: int, scope: int, options: Mapping[str, object]) -> None: ...
     def crawl_delay(self, now: int, scope: int, delay: int | None) -> Robots: ...
     def hold(self, now: int, scope: int, span: int) -> None: ...
@@ -442,10 +459,6 @@ class Shared:
     @property
     def wake_at(self) -> int | None: ...
     def close(self, now: int) -> None: ...
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def in_flight(self) -> int: ...
     def peek(
         self, now: int, scopes: Sequence[int | None], cost: float | Sequence[float]
     ) -> tuple[int | None, Any, int | None]:
@@ -454,5 +467,3 @@ class Shared:
     def stats(self, now: int) -> Stats: ...
     def scope_stats(self, now: int, scope: int) -> ScopeStats: ...
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]: ...
-    @property
-    def warn_threshold(self) -> int: ...

@@ -1,5 +1,5 @@
-//! All files that are written from rows of Rust: the table of settings (`src/config/table.rs`) and what comes
-//! out of the engine (`src/record.rs`).
+//! All files that are written from rows of Rust: the table of settings (`src/config/table.rs`), what comes out
+//! of the engine (`src/record.rs`), and its verbs (`src/boundary/`).
 //!
 //! `cargo xtask write` writes them. The native tests compile this folder too, and compare what is committed.
 
@@ -9,42 +9,100 @@ mod settings_page;
 pub mod tower_options;
 pub mod typescript_options;
 mod typescript_records;
+pub mod verbs;
 
 use std::{fs, path::Path};
 
-use autothrottle::config::table::{self, DefaultValue, Kind, Row, Section, Text};
+use autothrottle::config::table::{self, DefaultValue, Kind, Row, Section, Text as Texts};
 
 /// A file that is written from Rust.
 pub struct Written {
     /// Where it stands in the repository.
     pub file: &'static str,
-    /// Its text.
-    pub text: fn() -> String,
+    text: Text,
     /// git ignores the others, which `npm run build` writes.
     is_committed: bool,
 }
 
+enum Text {
+    Whole(fn() -> String),
+    /// Lines between two marks, for each mark: [`BEGINS`] with its word, and [`ENDS`].
+    Parts(&'static [Part]),
+}
+
+/// A mark's word, and the lines below it.
+type Part = (&'static str, fn(&Path) -> String);
+
+const BEGINS: &str = "written by `cargo xtask write`: ";
+const ENDS: &str = "end of what is written";
+
+const fn whole(file: &'static str, text: fn() -> String) -> Written {
+    Written { file, text: Text::Whole(text), is_committed: true }
+}
+
+const fn parts(file: &'static str, parts: &'static [Part]) -> Written {
+    Written { file, text: Text::Parts(parts), is_committed: true }
+}
+
+const fn built(file: &'static str, text: fn() -> String) -> Written {
+    Written { file, text: Text::Whole(text), is_committed: false }
+}
+
 /// Each of them.
-pub const FILES: [Written; 8] = [
-    Written { file: "docs/settings.md", text: settings_page::page, is_committed: true },
-    Written { file: "python/src/autothrottle/options.py", text: python_options::types, is_committed: true },
-    Written {
-        file: "python/src/autothrottle/_records.py",
-        text: python_records::records,
-        is_committed: true,
-    },
-    Written { file: "python/src/autothrottle/_stats.py", text: python_records::stats, is_committed: true },
-    Written { file: "tower/src/settings.rs", text: tower_options::structs, is_committed: true },
-    Written { file: "js/answers/generated.ts", text: typescript_records::field_words, is_committed: true },
-    Written { file: "js/options/generated.ts", text: typescript_options::types, is_committed: false },
-    Written { file: "js/wasm/generated.ts", text: typescript_records::types, is_committed: false },
+pub const FILES: [Written; 19] = [
+    whole("docs/settings.md", settings_page::page),
+    whole("python/src/autothrottle/options.py", python_options::types),
+    whole("python/src/autothrottle/_records.py", python_records::records),
+    whole("python/src/autothrottle/_stats.py", python_records::stats),
+    whole("tower/src/settings.rs", tower_options::structs),
+    whole("js/answers/generated.ts", typescript_records::field_words),
+    parts(
+        "bindings/javascript/src/lib.rs",
+        &[("verbs", verbs::javascript), ("verbs that make room", verbs::javascript_with_room)],
+    ),
+    parts("bindings/component/src/lib.rs", &[("verbs", verbs::component)]),
+    parts("bindings/component/wit/engine.wit", &[("verbs", verbs::engine_wit)]),
+    parts("bindings/python/src/engine.rs", &[("verbs", verbs::python)]),
+    parts("bindings/python/src/shared.rs", &[("verbs of a group", verbs::python_group)]),
+    parts("bindings/shared/src/lib.rs", &[("verbs of a group", verbs::shared)]),
+    parts(
+        "python/src/autothrottle/_native.pyi",
+        &[("verbs", verbs::engine_pyi), ("verbs of a group", verbs::group_pyi)],
+    ),
+    parts("python/src/autothrottle/_shared/host.py", &[("verbs of a group", verbs::group_py)]),
+    parts("js/wasm/engine.ts", &[("verbs", verbs::engine_ts)]),
+    parts("js/core/host.ts", &[("verbs", verbs::host_ts)]),
+    parts("js/shared/host.ts", &[("verbs of a group", verbs::group_ts)]),
+    built("js/options/generated.ts", typescript_options::types),
+    built("js/wasm/generated.ts", typescript_records::types),
 ];
+
+impl Written {
+    /// The whole text of the file, as it is to be.
+    pub fn text(&self, root: &Path) -> String {
+        match self.text {
+            Text::Whole(text) => text(),
+            Text::Parts(parts) => {
+                let found = fs::read_to_string(root.join(self.file)).unwrap_or_default();
+                parts.iter().fold(found, |text, (mark, part)| self.placed(&text, mark, &part(root)))
+            }
+        }
+    }
+
+    fn placed(&self, text: &str, mark: &str, part: &str) -> String {
+        let lacks = || -> ! { panic!("{} has no place for {mark}", self.file) };
+        let Some((before, rest)) = text.split_once(&format!("{BEGINS}{mark}\n")) else { lacks() };
+        let Some(end) = rest.find(ENDS) else { lacks() };
+        let end = rest[..end].rfind('\n').map_or(0, |end| end + 1);
+        format!("{before}{BEGINS}{mark}\n{part}{}", &rest[end..])
+    }
+}
 
 /// The committed files that are not what they would be written as.
 pub fn stale(root: &Path) -> Vec<&'static str> {
     let is_stale = |written: &&Written| {
         let found = fs::read_to_string(root.join(written.file)).unwrap_or_default();
-        written.is_committed && found != (written.text)()
+        written.is_committed && found != written.text(root)
     };
     FILES.iter().filter(is_stale).map(|written| written.file).collect()
 }
@@ -65,7 +123,7 @@ fn driver_defaults() -> impl Iterator<Item = (&'static str, DefaultValue)> {
 /// text in its words.
 fn default_of(
     row: &Row,
-    text: &Text,
+    text: &Texts,
     own: impl Fn(DefaultValue) -> Option<String>,
     tongue: impl Fn(&str) -> String,
 ) -> String {
@@ -87,7 +145,7 @@ fn default_of(
 
 /// The documentation of a setting: its meaning, its type, its default and the reason for that, in a
 /// language's words.
-fn meaning(row: &Row, text: &Text, default: &str, tongue: impl Fn(&str) -> String) -> String {
+fn meaning(row: &Row, text: &Texts, default: &str, tongue: impl Fn(&str) -> String) -> String {
     let mut parts = vec![tongue(text.about)];
     if matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction) {
         let wants = row.kind.wants();

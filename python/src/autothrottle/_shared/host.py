@@ -168,40 +168,53 @@ class SharedHost:
         """Whether a request waits for the time after the last grant."""
         return self._machine.is_awaited
 
-    def sent_at(self, now: int, ticket: int) -> None:
-        """The request left only now: gaps count from here."""
-        self._machine.sent_at(now, ticket)
-        self._soon()
-
+    # written by `cargo xtask write`: verbs of a group
     def wants_route(self, ticket: int, has_fields: bool = False) -> bool:
-        """Whether the route of a request is to be named."""
+        """Whether the ``route`` of a request is to be named. Ask after ``submit``; of what waits when the
+        notice ``budgets`` comes; and before ``settle``, where ``has_fields`` says that header fields follow.
+        """
         return self._machine.wants_route(ticket, has_fields)
 
     def route(self, now: int, ticket: int, method: str, url: str) -> None:
-        """Names the route of a request, where it is wanted."""
+        """Names the route of a request, where it is wanted, by its method and URL. Poll afterwards."""
         self._machine.route(now, ticket, method, url)
         self._soon()
+
+    def sent_at(self, now: int, ticket: int) -> None:
+        """Says that the request that ``poll`` gave left only at ``now``: the delays of its scopes, and what
+        rampup found, count from there. For a loop that is busy between the two. It may come later: an instant
+        that is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
+        """
+        self._machine.sent_at(now, ticket)
+        self._soon()
+
+    def cancel(self, now: int, ticket: int) -> None:
+        """Takes a waiting request out; one that was allowed to leave but never did gives everything back."""
+        self._machine.cancel(now, ticket)
+        self._soon()
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait."""
+        return self._machine.waiting
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight."""
+        return self._machine.in_flight
+
+    @property
+    def warn_threshold(self) -> int:
+        """The setting ``warnThreshold``: more waiting requests than that cause a warning."""
+        return self._machine.warn_threshold
+
+    # end of what is written
 
     def settle(self, now: int, ticket: int, **outcome: Any) -> Settled:
         """How a request ended: judged here, told there."""
         settled = self._machine.settle(now, ticket, **outcome)
         self._soon()
         return settled
-
-    def cancel(self, now: int, ticket: int) -> None:
-        """It is not wanted any more."""
-        self._machine.cancel(now, ticket)
-        self._soon()
-
-    @property
-    def waiting(self) -> int:
-        """Requests of this process that wait."""
-        return self._machine.waiting
-
-    @property
-    def in_flight(self) -> int:
-        """Requests of this process in flight."""
-        return self._machine.in_flight
 
     # Settings and states: orders, which all hear.
 
@@ -278,11 +291,6 @@ class SharedHost:
         """The notices since the last call."""
         notices, self._notices = self._notices, []
         return notices
-
-    @property
-    def warn_threshold(self) -> int:
-        """The setting ``warnThreshold``."""
-        return self._machine.warn_threshold
 
     def close(self) -> None:
         """As an engine's: there is no memory to give back."""
