@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast
@@ -279,15 +279,21 @@ class WatchedBody:
             self._is_over = True
             self._end(error, is_read)
 
-    def __iter__(self) -> Iterator[bytes]:
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        """Its end is in here, unless its reader leaves before."""
         try:
-            for part in self._stream:
-                self._hear(part)
-                yield part
+            yield
         except Exception as error:
             self.over(error)
             raise
         self.over(None, True)
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._read():
+            for part in self._stream:
+                self._hear(part)
+                yield part
 
     def close(self) -> None:
         """Lets go of it."""
@@ -295,14 +301,10 @@ class WatchedBody:
         self._stream.close()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
+        with self._read():
             async for part in self._stream:
                 self._hear(part)
                 yield part
-        except Exception as error:
-            self.over(error)
-            raise
-        self.over(None, True)
 
     async def aclose(self) -> None:
         """Lets go of it."""

@@ -87,7 +87,7 @@ class _Throttled:
 
         described = ScopeRequest(str(request.url), request.method.upper(), request.headers)
         options = current_options(request.extensions.get("throttle"), 'extensions["throttle"]')
-        return Call(described, options, send, self._discard, lambda: _is_replayable(request), get, read)
+        return Call(described, options, send, self._discard, lambda: _is_read(request), get, read)
 
 
 class AsyncThrottleTransport(_Throttled, httpx.AsyncBaseTransport):
@@ -162,20 +162,11 @@ def _chosen(client: Any, url: httpx.URL, transport: Any) -> None:
     own._throttle._scheduler.warn("bypassed", f"{past}: use {remedy}")
 
 
-def _is_replayable(request: httpx.Request) -> bool:
-    """A body that httpx has in memory; a stream was read by the first attempt."""
+def _is_read(message: httpx.Request | httpx.Response) -> bool:
+    """Whether its body is in memory: one of a request can then be sent again, one of a response was read."""
     try:
-        _ = request.content
-    except httpx.RequestNotRead:
-        return False
-    return True
-
-
-def _is_read(response: httpx.Response) -> bool:
-    """Whether the body is here already, as with transports of tests: then it will not be closed."""
-    try:
-        _ = response.content
-    except httpx.ResponseNotRead:
+        _ = message.content
+    except httpx.StreamError:
         return False
     return True
 
