@@ -120,58 +120,46 @@ export class Runner {
     try {
       return await when(copyOf(responseOf(result) ?? result))
     } catch (cause) {
+      permit.again = undefined
       permit.settle(answerOfResult(result))
       throw new ManagerError('retry.when', 'failed for what a function gave', { cause })
     }
   }
 
-  /** Settles, and gives what the next call of the function waits for, if there is one. */
+  /**
+   * Settles, and gives what the next call of the function waits for, if there is one. If the permit was settled
+   * while the function ran, that verdict decides. If its request had a good answer then, and the function
+   * throws a refusal or a failure, the later word counts, too.
+   */
   #end<T>(
     permit: Permit,
     answer: PermitOutcome | undefined,
     run: Run<T>,
     ended: Ended<T>,
   ): Promise<Permit> | undefined {
-    const { options, left = 0 } = run
     const isBad =
       answer !== undefined && (answer.error !== undefined || answer.status! >= 400 || answer.backoff === true)
-    if (permit.isSettled)
-      return this.#endedBefore(permit, isBad && 'error' in ended ? answer : undefined, run, ended)
-    let verdict: Verdict = 'over'
-    try {
-      if (isBad && left > 0) verdict = this.#scheduler.retry(permit, answer, waitOf(run), true)
-      else if (isBad && this.#retry !== undefined && options.retry === undefined) this.#warn(answer)
-      permit.settle(answer)
-    } catch (error) {
-      // The caller gets the result of the work, also where its headers cannot be read.
-      if (error instanceof ManagerError) throw error
+    if (!permit.isSettled) {
+      if (isBad && this.#retry !== undefined && run.options.retry === undefined) this.#warn(answer)
+      try {
+        permit.settle(answer)
+      } catch (error) {
+        // The caller gets the result of the work, also where its headers cannot be read.
+        if (error instanceof ManagerError) throw error
+      }
     }
-    return this.#next(permit, verdict, this.#scheduler.askedMs, run, ended)
-  }
-
-  /**
-   * The permit was settled while its function ran. Its verdict then decides. If its request had a good answer
-   * and the function throws a refusal or a failure, the later word counts, too.
-   */
-  #endedBefore<T>(
-    permit: Permit,
-    later: PermitOutcome | undefined,
-    run: Run<T>,
-    ended: Ended<T>,
-  ): Promise<Permit> | undefined {
     if (permit.verdict) {
       const { verdict, askedMs } = permit.verdict
       return this.#next(permit, verdict, askedMs, run, ended)
     }
     let last = permit
     while (last.next) last = last.next
-    if (later === undefined || last === permit || !last.isGood) return undefined
-    const heard = this.#hear(last, later, run)
+    if (!isBad || 'result' in ended || last === permit || !last.isGood) return undefined
+    const heard = this.#hear(last, answer, run)
     if (run.left! > 0)
       return heard.then(
         ([verdict, askedMs]) =>
-          this.#next(permit, verdict, askedMs, run, ended) ??
-          Promise.reject((ended as { error: unknown }).error),
+          this.#next(permit, verdict, askedMs, run, ended) ?? Promise.reject(ended.error),
       )
     heard.catch(() => {})
     return undefined
@@ -208,7 +196,6 @@ export class Runner {
     run: Run<T>,
     ended: Ended<T>,
   ): Promise<Permit> | undefined {
-    if (run.left! <= 0) return undefined
     if (verdict === 'too-long' && 'result' in ended) {
       const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#retry ?? {}
       throw new RetryAfterTooLongError(askedMs, maxRetryAfter, ended.result as Response)

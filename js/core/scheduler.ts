@@ -231,8 +231,8 @@ export class Scheduler {
 
   /** The request is over. Whatever this throws, the slots come back. */
   settle(permit: Permit, outcome: PermitOutcome): void {
-    const verdict = this.#end(permit, outcome, permit.again, false)
-    // Its function still runs, and may be called again when it is over.
+    // While its function runs, another attempt would hold slots that the function waits for.
+    const verdict = this.#end(permit, outcome, permit.again, permit.place < 0)
     if (permit.again) permit.verdict = { verdict, askedMs: this.askedMs }
   }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
@@ -10,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from autothrottle import ConfigError, Permit, RetryAfterTooLongError, ScopeOptions, ThreadThrottle, Throttle
+from autothrottle import (
+    ConfigError,
+    ManagerError,
+    Permit,
+    RetryAfterTooLongError,
+    ScopeOptions,
+    ThreadThrottle,
+    Throttle,
+)
 from autothrottle.testing import FakeClock
 from helpers import URL, Response, driven, plain, warned
 
@@ -30,6 +39,20 @@ def server(*statuses: int) -> tuple[Callable[[], Response], list[int]]:
         return Response(said[-1])
 
     return answer, said
+
+
+async def test_a_when_that_fails_is_the_end_of_a_call(clock: FakeClock) -> None:
+    def fail(_: object) -> bool:
+        raise ValueError("no")
+
+    throttle = plain(clock, retry={"limit": 3, "when": fail}, backoff=False)
+    heard = warned(throttle)
+    with pytest.raises(ManagerError):
+        await driven(clock, throttle.run(URL, lambda: Response(503), retry=True))
+    gc.collect()
+    await clock.advance(60)
+    stats = throttle.stats()
+    assert (stats.sent, stats.waiting, stats.in_flight, heard) == (1, 0, 0, [])
 
 
 async def test_run_calls_again(clock: FakeClock) -> None:

@@ -106,6 +106,11 @@ test('a `when` that throws is a ManagerError, and the slot comes back', async ()
   await clock.advance(1000)
   await answer
   assert.equal(throttle.stats().inFlight, 0)
+  // Neither does a function that was refused wait for another call.
+  const call = throttle.run(page, () => ({ status: 503 }), { retry: true })
+  await Promise.all([assert.rejects(call, { name: 'ManagerError' }), clock.advance(60_000)])
+  const { sent, waiting, inFlight } = throttle.stats()
+  assert.deepEqual({ sent, waiting, inFlight }, { sent: 2, waiting: 0, inFlight: 0 })
   const typed = { retry: { limit: 3, when: 'yes' } } as unknown as ThrottleOptions
   assert.throws(() => createThrottle(typed), { name: 'ConfigError', message: /retry\.when: want a function/ })
 })

@@ -102,6 +102,7 @@ async def _asked_about(core: Runner, permit: Permit, result: object, outcome: Ou
     try:
         is_bad = await ask("retry.when", url, lambda: core._settings.when(result), core._is_plain)
     except BaseException:
+        permit.again = None
         permit.end(outcome)
         raise
     if is_bad:
