@@ -212,6 +212,22 @@ macro_rules! options {
                     unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
                 }
             }
+
+            #[cfg(test)]
+            impl tests::Sampled for $name {
+                fn sampled() -> Self {
+                    Self { $($field: tests::Sampled::required(),)* }
+                }
+            }
+
+            #[cfg(test)]
+            impl $name {
+                /// For each setting, options with that one, and with those that are required.
+                fn each() -> Vec<(&'static str, Self)> {
+                    let bare = || <Self as tests::Sampled>::sampled();
+                    vec![$(($key, Self { $field: tests::Sampled::sampled(), ..bare() }),)*]
+                }
+            }
         )*
 
         $(impl From<$name> for Switch<$name> {
@@ -259,87 +275,5 @@ impl<'de> Deserializer<'de> for SerdeValue {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::{Throttle, throttle::value_of};
-
-    #[test]
-    fn structs_are_what_json_is() {
-        let options = Options {
-            max_in_flight: Some(64),
-            rate: Some("100/min".into()),
-            jitter: Some((-0.1, 0.3).into()),
-            backoff: Some(
-                BackoffOptions { errors: Some(vec![Failure::Timeout]), ..Default::default() }.into(),
-            ),
-            retry: Some(RetryOptions {
-                limit: 2,
-                max_retry_after: Some(Duration::from_millis(1500)),
-                long_retry_after: Some(LongRetryAfter::Cap),
-                methods: Some(vec!["GET".into()]),
-                ..RetryOptions::default()
-            }),
-            scopes: Some(BTreeMap::from([
-                (
-                    "llm".into(),
-                    ScopeOptions {
-                        rate: Some(
-                            RateOptions { limit: 90_000.0, burst: Some(9), ..Default::default() }.into(),
-                        ),
-                        ..ScopeOptions::default()
-                    },
-                ),
-                (
-                    "shop".into(),
-                    ScopeOptions {
-                        quota: Some(1000.into()),
-                        strict: Some(true),
-                        rampup: Some(
-                            RampupOptions { backoff_target: Some(2.into()), ..Default::default() }.into(),
-                        ),
-                        autothrottle: Some(false.into()),
-                        ..ScopeOptions::default()
-                    },
-                ),
-            ])),
-            ..Options::default()
-        };
-        let typed = json!({
-            "maxInFlight": 64, "rate": "100/min", "jitter": [-0.1, 0.3], "backoff": { "errors": ["timeout"] },
-            "retry": { "limit": 2, "methods": ["GET"], "maxRetryAfter": 1500, "longRetryAfter": "cap" },
-            "scopes": {
-                "llm": { "rate": { "limit": 90000, "burst": 9 } },
-                "shop": { "quota": [{ "limit": 1000 }], "strict": true, "rampup": { "backoffTarget": 2 },
-                          "autothrottle": false },
-            },
-        });
-        let sorted = |value: Value| serde_json::to_value(&value).unwrap();
-        assert_eq!(
-            sorted(value_of(options.clone(), "options").unwrap()),
-            sorted(value_of(typed, "options").unwrap())
-        );
-        assert!(Throttle::new(options).is_ok());
-        assert_eq!(value_of(Options::default(), "options").unwrap(), Value::Map(vec![]));
-    }
-
-    #[test]
-    fn what_is_wrong_has_its_path() {
-        let rate = Some(RateOptions::default().into());
-        let wrong = Options { rate, concurrency: Some(0), ..Options::default() };
-        let Err(error) = Throttle::new(wrong) else { panic!("neither makes sense") };
-        let paths: Vec<&str> = error.problems.iter().map(|problem| &*problem.path).collect();
-        assert_eq!(paths, ["concurrency", "rate.limit"]);
-        let retry = Some(RetryOptions { status_codes: Some(vec![503, 202]), ..RetryOptions::default() });
-        let Err(error) = Throttle::new(Options { retry, ..Options::default() }) else { panic!("202") };
-        let said: Vec<String> = error.problems.iter().map(|problem| problem.to_string()).collect();
-        assert!(
-            said.contains(&"retry.statusCodes[1]: want a status from 400 to 599; got 202".into()),
-            "{said:?}"
-        );
-        let scope = ScopeOptions { delay: Some(Duration::from_secs(1 << 40)), ..ScopeOptions::default() };
-        let throttle = Throttle::new(Options::default()).unwrap();
-        assert_eq!(throttle.configure("a", scope).err().unwrap().problems[0].path, "delay");
-    }
-}
+#[path = "options_tests.rs"]
+mod tests;
