@@ -104,7 +104,7 @@ async def to_the_end(bench: Bench, request: Request) -> dict[str, Any]:
     return {**ended, "ends": round((bench.clock.at - start) / SECOND * 1000)}
 
 
-@pytest.mark.parametrize("case", told("endings", why_no_ending, (25, 49)), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", told("endings", why_no_ending, (26, 49)), ids=lambda case: case["name"])
 @virtual
 async def test_endings(case: dict[str, Any]) -> None:
     bench = bench_of(case["options"], case["options"].get("retry"))

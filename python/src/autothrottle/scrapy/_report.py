@@ -62,16 +62,16 @@ class Reporter:
         self, request: Request, exception: Exception, slot: Slot, report: dict[str, Any]
     ) -> None:
         """The same for a request without a response. Left empty: no pace changes."""
-        own = [scope for scope in slot.names if scope in self._options.exceptions]
-        is_bad = self.is_bad_exception(exception)
+        own = any(scope in self._options.exceptions for scope in slot.names)
+        bad = [scope for scope in slot.names if self.is_bad_exception(exception, scope)]
         hook = self._hooks.exception_backoff
-        if not is_bad and not own and not hook:
+        if not bad and not own and not hook:
             return
         failure = "timeout" if isinstance(exception, self._timeouts) else "connection"
-        report |= {"failure": failure, "backoff": is_bad}
-        report["scopes"] = [
-            _outcome(slot, scope, {"backoff": self.is_bad_exception(exception, scope)}) for scope in own
-        ]
+        # One that is bad is as bad as the settings of its scopes say.
+        report |= {"failure": failure, "backoff": None if bad else False}
+        others = [scope for scope in slot.names if scope not in bad] if bad else []
+        report["scopes"] = [_outcome(slot, scope, {"backoff": False}) for scope in others]
         if hook:
             said = await self._hooks.ask(hook, request, request, exception)
             backoffs = checked_backoffs("get_exception_backoff", said, slot.names)
