@@ -87,7 +87,7 @@ fn what_is_wrong_has_its_path() {
 pub trait Sampled: Sized {
     fn sampled() -> Self;
 
-    /// What stands in options that name another setting.
+    /// The value in options that name another setting.
     fn required() -> Self {
         Self::sampled()
     }
@@ -147,7 +147,7 @@ impl<T: Sampled> Sampled for Switch<T> {
     }
 }
 
-/// The sample of a setting's type as somebody types it in JSON.
+/// The sample of a setting's type in JSON.
 fn json_of(kind: Kind) -> serde_json::Value {
     match kind {
         Kind::Number { .. } | Kind::Fraction => json!(0.5),
