@@ -86,7 +86,7 @@ pub use feedback::{Answer, Failure, Feedback, Hint};
 pub use headers::Hints;
 pub use observe::{
     BudgetStats, Diagnostic, Effective, Heard, Held, Notice, Pace, ScopeStats, Several, SharedStats, Shares,
-    Stall, Stats, Watch,
+    Stall, Stats, WARNINGS, Warning, Watch,
 };
 pub use policies::Memory;
 pub use policy::quota::Cost;

@@ -301,6 +301,13 @@ macro_rules! kinds {
             pub const KINDS: &[(&str, &str, $crate::record::Record)] =
                 &[$(($kind, concat!($($doc),*), $Record::RECORD)),*];
 
+            /// The word of its kind.
+            pub const fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$Variant(_) => $kind,)*
+                }
+            }
+
             /// Back from a value; `None` for a kind that is not known.
             pub fn read(value: &$crate::value::Value) -> Option<Self> {
                 let kind: String = $crate::record::Member::get("kind", value);

@@ -9,7 +9,7 @@ import { builtin } from '../base/builtin.js'
 import { kindOf, notOneOf } from '../base/checks.js'
 import { type Target, urlTextOf } from '../scopes/names.js'
 import { nearestName } from '../wasm/functions.js'
-import type { SharedStats } from '../wasm/types.js'
+import type { SharedStats, WarningCode } from '../wasm/types.js'
 
 /** A request as its events see it. */
 export interface RequestLike {
@@ -86,33 +86,8 @@ export interface ScopeEvent extends Event {
 
 /** Something noteworthy that is no error. */
 export interface WarningEvent extends Event {
-  /**
-   * Which warning. `docs/events.md` says what each means and what to do.
-   */
-  readonly code:
-    | 'many-waiting'
-    | 'no-effect'
-    | 'rampup-bound'
-    | 'nested'
-    | 'no-status'
-    | 'unsettled'
-    | 'wait-capped'
-    | 'robots-overruled'
-    | 'permit-lost'
-    | 'suspicious-unit'
-    | 'stall'
-    | 'never-sent'
-    | 'stream-cut'
-    | 'usage-estimated'
-    | 'group-options'
-    | 'group-version'
-    | 'group-bad-message'
-    | 'group-state-lost'
-    | 'group-silent'
-    | 'group-two-writers'
-    | 'group-full'
-    | 'group-offline'
-    | 'group-online'
+  /** Which warning. `docs/events.md` says what each means and what to do. */
+  readonly code: WarningCode
   /** In words. */
   readonly message: string
   /** The scope in which it was noticed, if it is about one. */

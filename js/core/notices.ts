@@ -8,6 +8,7 @@ import type { Clock, ScopeOptions } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
 import type { Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
+import { FINDINGS } from '../wasm/generated.js'
 import { eventOf, type ThrottleEvents, type Topics } from './events.js'
 import type { Host } from './host.js'
 import type { Warnings } from './warnings.js'
@@ -21,13 +22,6 @@ export interface EventSink {
   readonly warnings: Warnings
   /** Whether robots.txt is to be asked before a URL is. */
   readonly hasRobots: boolean
-}
-
-/** The effects of settings on a scope. */
-const DOES = {
-  'no-effect': 'has no effect in',
-  'rampup-bound': 'slows rampup down in',
-  'wait-capped': 'cuts a wait of',
 }
 
 export class Notices {
@@ -96,12 +90,14 @@ export class Notices {
         this.#split(scope)
       } else if (kind === 'down') {
         this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
-      } else if (kind === 'no-effect' || kind === 'rampup-bound' || kind === 'wait-capped') {
-        const message = `${notice.path} ${scope ? `${DOES[kind]} ${scope}` : 'has no effect'}: ${notice.why}`
-        this.#sink.warnings.emit(kind, message, scope || undefined)
+      } else if (isFinding(notice)) {
+        const does = FINDINGS[notice.kind]
+        const effect = scope ? `${does} ${scope}` : does.slice(0, does.lastIndexOf(' '))
+        const message = `${notice.path} ${effect}: ${notice.why}`
+        this.#sink.warnings.emit(notice.kind, message, scope || undefined)
       } else {
-        const { kind: _, ...fields } = notice
-        this.#sink.emit(eventOf(kind, fields as never))
+        const { kind: type, ...fields } = notice
+        this.#sink.emit(eventOf(type, fields as never))
       }
     }
     if (failure) throw failure.error
@@ -131,6 +127,11 @@ export class Notices {
   onSend(names: readonly string[], now: number): void {
     for (const name of names) this.#pace(name, this.#sink.managed?.onSend(name, now))
   }
+}
+
+/** Whether it is about a setting, and what that does to a scope. */
+function isFinding(notice: Notice): notice is Extract<Notice, { why: string }> {
+  return 'why' in notice
 }
 
 /** Scrapy's line of AUTOTHROTTLE_DEBUG; the size is not known when headers arrive. */

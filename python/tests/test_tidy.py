@@ -7,11 +7,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import pytest
-
-from autothrottle._events import WarningEvent
 
 HERE = Path(__file__).resolve().parent.parent
 FILES = [path for folder in ("src", "tests", "examples", "scripts") for path in (HERE / folder).rglob("*.py")]
@@ -86,10 +83,3 @@ def test_every_public_name_is_on_the_page() -> None:
         name for row in re.findall(r"^\| `(.*?)`", page, re.MULTILINE) for name in re.findall(r"\w+", row)
     }
     assert names - rows - ELSEWHERE == set()
-
-
-def test_warnings_are_those_of_the_page() -> None:
-    page = (HERE.parent / "docs" / "events.md").read_text(encoding="utf-8")
-    table = page[page.index("| code |") :].partition("\n\n")[0]
-    rows = re.findall(r"^\| `([\w-]+)`(?: \(Python\))? \|", table, re.MULTILINE)
-    assert sorted(get_args(get_type_hints(WarningEvent)["code"])) == sorted(rows)

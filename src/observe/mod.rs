@@ -4,6 +4,7 @@
 mod meter;
 mod notices;
 mod stats;
+mod warnings;
 
 pub(crate) use self::{
     meter::{Activity, Meter},
@@ -13,4 +14,5 @@ pub use self::{
     meter::{Effective, Shares},
     notices::{Diagnostic, Heard, Held, Notice, Pace, Several, Stall, Watch},
     stats::{BudgetStats, ScopeStats, SharedStats, Stats},
+    warnings::{WARNINGS, Warning},
 };

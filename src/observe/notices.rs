@@ -3,6 +3,7 @@
 //! A step back is taken by time alone, so a look right before an answer and one right after it agree. A
 //! watched scope therefore keeps its last notice, and each answer is compared with that.
 
+use super::warnings::WARNINGS;
 use crate::{
     record::{Rare, kinds, record, words},
     time::{Instant, Span},
@@ -47,6 +48,22 @@ kinds! {
         Budgets(Several) = "budgets",
         /// A scope is down: no answer has come for `downAfter`. Requests that wait for it are to be rejected.
         Down(Stall) = "down",
+    }
+}
+
+impl Notice {
+    /// Of a setting: what it is, and a sentence with its effect and the reason.
+    pub fn finding(&self) -> Option<(&Diagnostic, String)> {
+        let (Self::NoEffect(found) | Self::RampupBound(found) | Self::WaitCapped(found)) = self else {
+            return None;
+        };
+        let does = WARNINGS.iter().find(|warning| warning.code == self.kind())?.does;
+        let Diagnostic { scope, path, why, .. } = found;
+        let effect = match does.rsplit_once(' ') {
+            Some((does, _)) if scope.is_empty() => does.into(),
+            _ => format!("{does} {scope}"),
+        };
+        Some((found, format!("{path} {effect}: {why}")))
     }
 }
 

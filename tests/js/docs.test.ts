@@ -225,7 +225,7 @@ test('what the pages type in a shell are commands and options that there are', (
   }
 })
 
-test('every error is in docs/errors.md, every event and warning in docs/events.md', () => {
+test('every error is in docs/errors.md, every event in docs/events.md', () => {
   const source = (name: string) => readFileSync(new URL(`../../js/${name}.ts`, import.meta.url), 'utf8')
   const codes = new Set([...source('base/errors').matchAll(/'(ERR_\w+)'/g)].map(([, code]) => code!))
   assert.ok(codes.size >= 12)
@@ -234,13 +234,6 @@ test('every error is in docs/errors.md, every event and warning in docs/events.m
   const names = [...events.matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name!)
   assert.ok(names.length >= 9)
   for (const name of names) assert.ok(text('events').includes(`| \`${name}\` |`), name)
-  const warnings = source('core/events').match(/interface WarningEvent .*?readonly code:(.*?)\/\*\*/s)![1]!
-  const known = [...warnings.matchAll(/'([\w-]+)'/g)].map(([, code]) => code!)
-  assert.ok(known.length >= 8)
-  // Python compares its own with the same table (`python/tests/test_tidy.py`).
-  const table = text('events').match(/^\| code \|.*?(?=\n\n)/ms)![0]
-  const rows = [...table.matchAll(/^\| `([\w-]+)`(?: \(JavaScript\))? \|/gm)].map(([, code]) => code!)
-  assert.deepEqual(rows.toSorted(), known.toSorted())
 })
 
 test('errors are found by the text that one pastes', () => {

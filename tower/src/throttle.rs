@@ -458,10 +458,10 @@ pub(crate) fn value_of<'de>(typed: impl Deserializer<'de>, want: &str) -> Result
 
 /// Writes a notice to `tracing`.
 fn log(notice: &Notice) {
+    if let Some((Diagnostic { scope, path, .. }, sentence)) = notice.finding() {
+        return tracing::warn!(scope, path, "{sentence}");
+    }
     match notice {
-        Notice::NoEffect(found) => warn(found, "it has no effect"),
-        Notice::RampupBound(found) => warn(found, "it slows rampup down"),
-        Notice::WaitCapped(found) => warn(found, "it cuts a wait"),
         Notice::Stalled(Stall { scope, for_ms }) => {
             tracing::warn!(scope, for_ms, "the server only answers badly");
         }
@@ -470,9 +470,4 @@ fn log(notice: &Notice) {
         Notice::Recover(pace) => tracing::debug!(scope = pace.scope, delay_ms = pace.delay_ms, "recovers"),
         other => tracing::trace!(?other),
     }
-}
-
-/// A setting, and what it does.
-fn warn(found: &Diagnostic, what: &str) {
-    tracing::warn!(scope = found.scope, path = found.path, "{}: {what}: {}", found.setting, found.why);
 }

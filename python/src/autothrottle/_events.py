@@ -19,6 +19,7 @@ from ._clock import NANOS, Clock
 from ._convert import in_seconds, python_path
 from ._managers import ManagedAnswer
 from ._native import Engine
+from ._records import FINDINGS, WarningCode
 from .errors import ScopeDownError, StalledError, ThrottleWarning
 
 if TYPE_CHECKING:
@@ -98,41 +99,12 @@ class StallEvent:
     """Rejects what waits for the scope: with a ``StalledError``, or with an error that you give."""
 
 
-SharedCode: TypeAlias = Literal[
-    "group-options",
-    "group-version",
-    "group-bad-message",
-    "group-state-lost",
-    "group-silent",
-    "group-offline",
-    "group-online",
-    "group-two-writers",
-    "group-full",
-]
-"""Warnings of a limit that processes share."""
-
-
 @dataclass(frozen=True, slots=True)
 class WarningEvent:
     """The throttle does something else than you typed, or than it promises. Each comes once."""
 
     kind: EventKind
-    code: Literal[
-        "bypassed",
-        "forked",
-        "many-waiting",
-        "nested",
-        "no-effect",
-        "rampup-bound",
-        "wait-capped",
-        "robots-overruled",
-        "permit-lost",
-        "suspicious-unit",
-        "stall",
-        SharedCode,
-        "no-status",
-        "unsettled",
-    ]
+    code: WarningCode
     """Which warning it is: events.md lists them."""
     message: str
     """A sentence about the event, and the advice."""
@@ -304,13 +276,6 @@ def _nothing() -> None:
     """There is no listener yet."""
 
 
-_FINDINGS = {
-    "no-effect": "{0} has no effect{1}",
-    "rampup-bound": "{0} slows rampup down in {2}",
-    "wait-capped": "{0} cuts a wait of {2}",
-}
-
-
 class Notices:
     """Between the engine and those who listen."""
 
@@ -400,11 +365,9 @@ class Notices:
                 self._split(scope)
             elif kind == "down":
                 self._fail_all(ScopeDownError(scope, notice.span / NANOS), scope)
-            elif kind in _FINDINGS:
-                where, why = f" in {scope}" if scope else "", notice.why
-                what = _FINDINGS[kind].format(python_path(notice.path), where, scope)
-                said = in_seconds(why) if kind == "no-effect" else why
-                self._events.warn(kind, f"{what}: {said}", scope or None)
+            elif kind in FINDINGS:
+                what = f"{python_path(notice.path)} {effect_of(kind, scope)}"
+                self._events.warn(kind, f"{what}: {in_seconds(notice.why)}", scope or None)
             else:
                 hold, asked = notice.hold_until, notice.asked
                 self._events.emit(
@@ -428,6 +391,12 @@ class Notices:
             message = f"{scope} has answered only badly for {round(seconds)} s"
             self._events.warn("stall", message, scope)
         self._events.emit(StallEvent("stall", scope, seconds, fail))
+
+
+def effect_of(kind: str, scope: str) -> str:
+    """The effect of a setting on a scope, in words; of all scopes where none is named."""
+    does = FINDINGS[kind]
+    return f"{does} {scope}" if scope else does.rpartition(" ")[0]
 
 
 def debug_line(notice: Any, latency: int) -> str:

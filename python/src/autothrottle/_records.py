@@ -236,3 +236,50 @@ class Notice:
     """``no-effect``, ``rampup-bound``, ``wait-capped``: The observation, in words."""
     span: int | None = None
     """``stall``, ``down``: For how long, in nanoseconds."""
+
+
+WarningCode: TypeAlias = Literal[
+    "many-waiting",
+    "no-effect",
+    "rampup-bound",
+    "nested",
+    "no-status",
+    "wait-capped",
+    "robots-overruled",
+    "bypassed",
+    "forked",
+    "permit-lost",
+    "unsettled",
+    "stall",
+    "suspicious-unit",
+    "group-options",
+    "group-version",
+    "group-bad-message",
+    "group-state-lost",
+    "group-silent",
+    "group-two-writers",
+    "group-full",
+    "group-offline",
+    "group-online",
+]
+"""Which warning: events.md says what each means and what to do."""
+
+SharedCode: TypeAlias = Literal[
+    "group-options",
+    "group-version",
+    "group-bad-message",
+    "group-state-lost",
+    "group-silent",
+    "group-two-writers",
+    "group-full",
+    "group-offline",
+    "group-online",
+]
+"""Warnings of a limit that processes share."""
+
+FINDINGS = {
+    "no-effect": "has no effect in",
+    "rampup-bound": "slows rampup down in",
+    "wait-capped": "cuts a wait of",
+}
+"""The effects of settings on a scope, in words before its name."""

@@ -49,8 +49,9 @@ const fn built(file: &'static str, text: fn() -> String) -> Written {
 }
 
 /// Each of them.
-pub const FILES: [Written; 19] = [
+pub const FILES: [Written; 20] = [
     whole("docs/settings.md", settings_page::page),
+    parts("docs/events.md", &[("warnings", settings_page::warnings)]),
     whole("python/src/autothrottle/options.py", python_options::types),
     whole("python/src/autothrottle/_records.py", python_records::records),
     whole("python/src/autothrottle/_stats.py", python_records::stats),
@@ -91,10 +92,14 @@ impl Written {
 
     fn placed(&self, text: &str, mark: &str, part: &str) -> String {
         let lacks = || -> ! { panic!("{} has no place for {mark}", self.file) };
-        let Some((before, rest)) = text.split_once(&format!("{BEGINS}{mark}\n")) else { lacks() };
+        let begin = format!("{BEGINS}{mark}");
+        // A page ends its comment.
+        let mut begins = ["\n", " -->\n"].into_iter().map(|end| begin.clone() + end);
+        let Some(begin) = begins.find(|begin| text.contains(begin.as_str())) else { lacks() };
+        let Some((before, rest)) = text.split_once(&begin) else { lacks() };
         let Some(end) = rest.find(ENDS) else { lacks() };
         let end = rest[..end].rfind('\n').map_or(0, |end| end + 1);
-        format!("{before}{BEGINS}{mark}\n{part}{}", &rest[end..])
+        format!("{before}{begin}{part}{}", &rest[end..])
     }
 }
 

@@ -5,13 +5,13 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use autothrottle::{
-    Notice,
+    Notice, WARNINGS,
     record::{Field, Record},
 };
 
 use super::{
     python_options::docstring,
-    typescript_records::{STATS, WORDS, fields_of, inside, named, translated},
+    typescript_records::{STATS, WORDS, fields_of, inside, named, translated, warnings_of},
 };
 
 /// `delay_ms` is `delay`; `for` is a word of Python's own.
@@ -118,6 +118,20 @@ fn notice() -> String {
     code
 }
 
+fn warnings() -> String {
+    let codes: Vec<_> = warnings_of("Python").map(|warning| (warning.code, warning.about)).collect();
+    let of_groups: Vec<_> = codes.iter().copied().filter(|(code, _)| code.starts_with("group-")).collect();
+    let mut code = format!("\n{}", literal("WarningCode", &codes));
+    code += "\"\"\"Which warning: events.md says what each means and what to do.\"\"\"\n";
+    code += &literal("SharedCode", &of_groups);
+    code += "\"\"\"Warnings of a limit that processes share.\"\"\"\n";
+    code += "\nFINDINGS = {\n";
+    for warning in WARNINGS.iter().filter(|warning| !warning.does.is_empty()) {
+        writeln!(code, "    \"{}\": \"{}\",", warning.code, warning.does).unwrap();
+    }
+    code + "}\n\"\"\"The effects of settings on a scope, in words before its name.\"\"\"\n"
+}
+
 const HEAD: &str = r#""""The engine's output. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.
 
 Instants and spans are whole nanoseconds.
@@ -167,6 +181,7 @@ pub fn records() -> String {
     }
     code += "\n";
     code += &notice();
+    code += &warnings();
     code
 }
 

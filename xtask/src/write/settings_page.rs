@@ -1,6 +1,9 @@
-//! `docs/settings.md`: every option with its range, its default and the reason for it.
+//! `docs/settings.md`, every option with its range, its default and the reason for it; and the table of
+//! warnings.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
+
+use autothrottle::{WARNINGS, Warning};
 
 use super::typescript_options::{SECTIONS, default_of, settings};
 
@@ -47,4 +50,15 @@ pub fn page() -> String {
         }
     }
     page
+}
+
+/// The table of warnings in `docs/events.md`.
+pub fn warnings(_: &Path) -> String {
+    let mut page = String::from("\n| code | meaning | what to do |\n|---|---|---|\n");
+    for Warning { code, only, about, cure, .. } in WARNINGS {
+        let only = if only.is_empty() { String::new() } else { format!(" ({only})") };
+        let cure = if cure.is_empty() { String::new() } else { format!("{cure} ") };
+        writeln!(page, "| `{code}`{only} | {about} | {cure}|").unwrap();
+    }
+    page + "\n"
 }

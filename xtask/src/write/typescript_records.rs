@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use autothrottle::{
     BudgetStats, Diagnostic, Effective, Failure, Heard, Held, Notice, Pace, Reason, Robots, ScopeStats,
-    Several, SharedStats, Stall, Stats, Watch,
+    Several, SharedStats, Stall, Stats, WARNINGS, Warning, Watch,
     boundary::Settled,
     record::{Field, Record, Words, camel_case},
 };
@@ -125,6 +125,26 @@ pub fn field_words() -> String {
     )
 }
 
+/// The warnings of a language's hosts.
+pub fn warnings_of(language: &str) -> impl Iterator<Item = &'static Warning> {
+    WARNINGS.iter().filter(move |warning| warning.only.is_empty() || warning.only == language)
+}
+
+fn warnings() -> String {
+    let mut code =
+        String::from("\n/** Which warning. `docs/events.md` says what each means and what to do. */\n");
+    code += "export type WarningCode =\n";
+    for warning in warnings_of("JavaScript") {
+        writeln!(code, "  | '{}'", warning.code).unwrap();
+    }
+    code += "\n/** @internal The effects of settings on a scope, in words before its name. */\n";
+    code += "export const FINDINGS = {\n";
+    for warning in WARNINGS.iter().filter(|warning| !warning.does.is_empty()) {
+        writeln!(code, "  '{}': '{}',", warning.code, warning.does).unwrap();
+    }
+    code + "}\n"
+}
+
 /// `js/wasm/generated.ts`.
 pub fn types() -> String {
     let mut code = String::from(
@@ -150,6 +170,7 @@ pub fn types() -> String {
     for record in &NOTICES {
         code += &interface(record, record.name == "Pace");
     }
+    code += &warnings();
     code += &list(Notice::ABOUT, Notice::KINDS.iter().map(|(kind, about, _)| (*kind, *about)));
     code += "export type Notice =\n";
     for (kind, _, record) in Notice::KINDS {

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from .._clock import Timer
-from .._events import SharedCode
 from .._native import Engine, Shared
-from .._records import Notice, Robots, ScopeStats, Stats, Watching
+from .._records import Notice, Robots, ScopeStats, SharedCode, Stats, Watching
 from .._state import Decision, Peek, Settled
 from ..errors import (
     ConfigError,

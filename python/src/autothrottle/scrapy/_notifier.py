@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from .._convert import in_seconds
+from .._events import effect_of
 from .._native import SCRAPY_SETTINGS, Engine
+from .._records import FINDINGS
 from .._scopes import host_of_name
 from ._options import engine_path
 
@@ -50,14 +52,9 @@ class Notifier:
         """Something that the engine tells."""
         if notice.kind in ("backoff", "recover", "hold"):
             self.count(notice.kind)
-        elif notice.kind == "no-effect":
+        elif notice.kind in FINDINGS:
             setting, why = named(self._options, notice.path), worded(self._options, notice.why)
-            self._warn("%s has no effect%s: %s", setting, f" in {notice.scope}" if notice.scope else "", why)
-        elif notice.kind == "rampup-bound":
-            setting, why = named(self._options, notice.path), worded(self._options, notice.why)
-            self._warn("%s slows rampup down in %s: %s", setting, notice.scope, why)
-        elif notice.kind == "wait-capped":
-            self._warn("BACKOFF_MAX_DELAY cuts a wait of %s: %s", notice.scope, notice.why)
+            self._warn("%s %s: %s", setting, effect_of(notice.kind, notice.scope), why)
         elif notice.kind == "down" and notice.span is not None:
             self.count("down")
             how = 'THROTTLING_DEFAULTS = {"down_after": seconds} says when, False is never'
