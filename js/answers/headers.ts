@@ -103,8 +103,8 @@ export function hintLines(headers: HeadersLike, map: Dialect = NO_MAP): string {
     if (typeof value !== 'string' && typeof value !== 'number')
       throw new TypeError(`headers: want text in ${known ?? name}; got ${shown(value)}`)
     const text = String(value)
-    says ||= kind === LIMITS || (kind === AGE && IS_AGED.test(text))
-    lines += `${known ?? name}: ${inOneLine(text)}\n`
+    says ||= saysSomething(kind, text)
+    lines += line(known ?? name, text)
   }
   if (!isObject(headers)) throw wrong('headers', 'Headers, an object or pairs', headers)
   if (Symbol.iterator in headers) {
@@ -120,9 +120,29 @@ export function hintLines(headers: HeadersLike, map: Dialect = NO_MAP): string {
   return says ? lines : ''
 }
 
-/** No response of `fetch` has this value, so most need one look only. */
-function inOneLine(text: string): string {
-  return text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]+/g, ' ') : text
+/** The same of a response of `fetch`: each name is there once, and few values are read. */
+export function fetchedLines(headers: Headers): string {
+  let lines = ''
+  let says = false
+  for (const name of headers.keys()) {
+    const kind = kindOfField(name)
+    if (kind === NOTHING) continue
+    const text = headers.get(name) ?? ''
+    says ||= saysSomething(kind, text)
+    lines += line(name, text)
+  }
+  return says ? lines : ''
+}
+
+/** Whether a field of this kind tells of limits, or of a cache. */
+function saysSomething(kind: number, text: string): boolean {
+  return kind === LIMITS || (kind === AGE && IS_AGED.test(text))
+}
+
+/** A break in a value is no other field. No response of `fetch` has one, so most need one look only. */
+function line(name: string, text: string): string {
+  const hasBreak = text.includes('\n') || text.includes('\r')
+  return `${name}: ${hasBreak ? text.replace(/[\r\n]+/g, ' ') : text}\n`
 }
 
 function hearEach(hear: (name: unknown, value: unknown) => void, name: unknown, value: unknown): void {

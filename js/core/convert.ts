@@ -3,7 +3,7 @@
  * outcome that is partly wrong counts nowhere.
  */
 import { answerOf } from '../answers/answer.js'
-import { hintLines } from '../answers/headers.js'
+import { fetchedLines } from '../answers/headers.js'
 import { isObject, isPlain, keysOf, kindOf, notOneOf, shown, wrong } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { Clock, HeaderMap } from '../options/options.js'
@@ -71,7 +71,7 @@ export class Converter {
       const isGood = Number.isInteger(status) && status >= 200 && status < 300
       // In this order: Node loads its fetch with the first look at `Headers`, which takes ten milliseconds.
       const isRead = isGood && isObject(headers) && Symbol.iterator in headers
-      return isRead && headers instanceof Headers ? hintLines(headers) : undefined
+      return isRead && headers instanceof Headers ? fetchedLines(headers) : undefined
     } catch {
       return undefined // A getter throws.
     }

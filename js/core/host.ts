@@ -35,7 +35,10 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   readonly warnThreshold: number
   // end of what is written
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket
-  /** `settle` of a good answer, or of no word (NaN), that is not sent again: whether there are notices. */
+  /**
+   * `settle` of a good answer, or of no word (NaN), that is not sent again: whether there are notices.
+   * `naming` is called first where it has to name the request's `route`.
+   */
   settleQuietly(
     nowMs: number,
     ticket: Ticket,
@@ -43,6 +46,7 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
     latencyMs: number,
     lines: string,
     wallMs: number,
+    naming?: () => void,
   ): boolean
   /** Whether a request waits for the time after what was given last, if that is not known here. */
   readonly isAwaited?: boolean

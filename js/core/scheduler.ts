@@ -541,10 +541,7 @@ export class Scheduler {
     const now = this.clock.now()
     if (!permit.take()) return false
     permit.isGood = true
-    if (lines !== '') {
-      this.driver.isPaced = true
-      this.#route(permit, true)
-    }
+    if (lines !== '') this.driver.isPaced = true
     this.#settleQuietly(now, permit, response.status, lines, wallMs)
     return true
   }
@@ -553,7 +550,8 @@ export class Scheduler {
     const latencyMs = Number.isNaN(status) ? UNKNOWN : now - permit.sentAt
     let hasNotices: boolean
     try {
-      hasNotices = this.#engine.settleQuietly(now, permit.ticket, status, latencyMs, lines, wallMs)
+      const naming = lines === '' ? undefined : () => this.#route(permit, true)
+      hasNotices = this.#engine.settleQuietly(now, permit.ticket, status, latencyMs, lines, wallMs, naming)
     } catch (error) {
       this.#broke(error)
       throw error

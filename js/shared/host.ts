@@ -256,7 +256,9 @@ export class SharedHost implements Host {
     latencyMs: number,
     lines: string,
     wallMs: number,
+    naming?: () => void,
   ): boolean {
+    if (lines !== '') naming?.()
     this.#settle(now, ticket, plainNumbers(status, latencyMs), lines, wallMs)
     return this.hasNotices
   }

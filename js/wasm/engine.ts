@@ -53,6 +53,9 @@ export const WAIT = -1
  */
 export const IDLE = -2
 
+/** The answer of `settle_lines` before the route is named. */
+const ROUTE_FIRST = 2
+
 /** The methods of an engine after a call that was broken off. */
 const AFTER_BREAKDOWN: Partial<Engine> = {
   wakeAt: Number.POSITIVE_INFINITY,
@@ -285,7 +288,10 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
     return SETTLED[settled]!
   }
 
-  /** @internal `settle` of a good answer, or of no word (NaN), without checks: whether there are notices. */
+  /**
+   * @internal `settle` of a good answer, or of no word (NaN), without checks: whether there are notices.
+   * `naming` is called where the route has to be named first.
+   */
   settleQuietly(
     nowMs: number,
     ticket: Ticket,
@@ -293,8 +299,12 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
     latencyMs: number,
     lines: string,
     wallMs: number,
+    naming?: () => void,
   ): boolean {
     if (lines === '') return raw(this).settle_quietly(nowMs, ticket, status, latencyMs)
+    const said = raw(this).settle_lines(nowMs, ticket, status, latencyMs, lines, wallMs)
+    if (said < ROUTE_FIRST) return said > 0
+    naming?.()
     raw(this).settle_with(nowMs, ticket, plainNumbers(status, latencyMs), lines, wallMs)
     return this.hasNotices
   }

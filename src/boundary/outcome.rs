@@ -396,25 +396,39 @@ impl Boundary {
         self.settle_in_full(now, ticket, outcome)
     }
 
+    /// The same where the [route](Boundary::route) of the request was not named. `None`, and no state has
+    /// changed, where that is wanted: the answer tells of several budgets.
+    pub fn settle_unrouted(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Option<Settled> {
+        self.settle_told(now, ticket, outcome, false)
+    }
+
     fn settle_in_full(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Settled {
+        self.settle_told(now, ticket, outcome, true).unwrap_or(Settled::Unknown)
+    }
+
+    /// `is_routed`: the route was named, or never will be.
+    #[inline(never)]
+    fn settle_told(&mut self, now: f64, ticket: f64, outcome: &Outcome, is_routed: bool) -> Option<Settled> {
         self.asked_ms = f64::NAN;
-        let Some(ticket) = Ticket::from_number(ticket) else { return Settled::Unknown };
+        let Some(ticket) = Ticket::from_number(ticket) else { return Some(Settled::Unknown) };
         let heard = outcome.heard();
-        let asked = heard.as_ref().and_then(|heard| heard.asked);
-        let mut verdict = outcome.verdict_by(&self.engine.config().retry, heard.as_ref());
+        let heard = heard.as_ref();
+        let read = heard.and_then(|heard| heard.read.as_ref());
+        let (named, is_one_of_several) = read.map(Hints::names).unwrap_or_default();
+        if !is_routed && self.engine.lacks_route(ticket, &named, is_one_of_several) {
+            return None;
+        }
+        let asked = heard.and_then(|heard| heard.asked);
+        let mut verdict = outcome.verdict_by(&self.engine.config().retry, heard);
         if verdict == AFTER_FAILURE && self.engine.is_down(ticket) {
             verdict = Verdict::Over;
         }
         let verdict = outcome.replayed(verdict);
         let now = self.now(now);
-        let read = heard.as_ref().and_then(|heard| heard.read.as_ref());
         let is_good = (200.0..400.0).contains(&outcome.answer);
-        let told = match read.map(Hints::names) {
-            Some((names, several)) => self.engine.hear(ticket, &names, several, is_good),
-            None => self.engine.hear(ticket, &[], false, is_good),
-        };
+        let told = self.engine.hear(now, ticket, &named, is_one_of_several, is_good);
         let parts = told.as_ref().and_then(|_| read?.parts());
-        let whole = heard.as_ref().map(|heard| &heard.hint);
+        let whole = heard.map(|heard| &heard.hint);
         let rest = told.as_ref().zip(parts.as_ref()).zip(whole);
         let rest = rest.map(|((told, parts), whole)| told.rest(whole, parts));
         let hint = rest.as_ref().map(|(hint, _)| hint).or(whole);
@@ -427,13 +441,13 @@ impl Boundary {
             _ => self.engine.settle_with(now, ticket, news),
         };
         if !is_known {
-            return Settled::Unknown;
+            return Some(Settled::Unknown);
         }
         self.asked_ms = asked_ms(verdict, asked);
         if let Some((told, parts)) = told.as_ref().zip(parts.as_ref()) {
             self.engine.report_budgets(now, told, parts, outcome.is_refusal());
         }
-        verdict.into()
+        Some(verdict.into())
     }
 
     /// After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not.

@@ -66,6 +66,19 @@ impl Engine {
         self.unrouted(ticket, has_fields).is_some()
     }
 
+    /// The same for an answer that names these budgets, before [`Engine::hear`]: whether they are several
+    /// now, and the route was not named.
+    pub(crate) fn lacks_route(&self, ticket: Ticket, named: &[String], is_one_of_several: bool) -> bool {
+        if self.named.as_ref().is_some_and(|&(of, _)| of == ticket) {
+            return false;
+        }
+        let Some(scope) = self.unrouted(ticket, !named.is_empty()) else { return false };
+        match &self.registry[scope].family {
+            Some(family) => family.would_split(named, is_one_of_several),
+            None => is_one_of_several,
+        }
+    }
+
     /// The scope of a request whose route is to be named.
     fn unrouted(&self, ticket: Ticket, has_fields: bool) -> Option<u32> {
         let entry = self.queue.get(ticket)?;
@@ -115,6 +128,7 @@ impl Engine {
     /// none says so.
     pub(crate) fn hear(
         &mut self,
+        now: Instant,
         ticket: Ticket,
         named: &[String],
         is_one_of_several: bool,
@@ -126,6 +140,7 @@ impl Engine {
         }
         self.enrol_express(ticket);
         let (sent, mut scopes) = self.flying(ticket)?;
+        self.advance(now);
         if named.is_empty() && scopes.len() == 1 {
             return None;
         }

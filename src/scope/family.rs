@@ -60,11 +60,16 @@ pub(crate) struct Family {
 impl Family {
     /// An answer names budgets. Whether they are several now.
     pub fn splits(&mut self, names: &[String], is_one_of_several: bool) -> bool {
-        if !self.is_split && self.first.is_empty() && !is_one_of_several {
+        self.is_split = self.would_split(names, is_one_of_several);
+        if !self.is_split && self.first.is_empty() {
             self.first = names.into();
         }
-        self.is_split |= is_one_of_several || *self.first != *names;
         self.is_split
+    }
+
+    /// The same of one that changes no state.
+    pub fn would_split(&self, names: &[String], is_one_of_several: bool) -> bool {
+        self.is_split || is_one_of_several || !self.first.is_empty() && *self.first != *names
     }
 
     /// The budgets of a route, by its pattern or by its family.

@@ -294,7 +294,7 @@ impl Client for EngineClient {
         let latency_ms = matches!(answer, Answer::Response { .. }).then(|| now.since(sent).millis());
         let (names, is_one_of_several) = read.names();
         self.route(now, ticket.0.index as usize);
-        let told = self.engine.hear(ticket, &names, is_one_of_several, status < 400 && status > 0);
+        let told = self.engine.hear(now, ticket, &names, is_one_of_several, status < 400 && status > 0);
         let parts = told.as_ref().and_then(|_| read.parts());
         let whole = Hint::of(&read);
         let rest = told.as_ref().zip(parts.as_ref());

@@ -219,6 +219,7 @@ describe('every method that the module shows', () => {
     assert.ok(fifth >= 0)
     assert.equal(seen.send_at_once(22, a, 1, 0), -1)
     assert.equal(seen.settle_quietly(22, first, NaN, NaN), seen.hasNotices, 'it is over')
+    assert.equal(seen.settle_lines(22, first, 200, 1, 'retry-after: 3\n', NaN), Number(seen.hasNotices))
     assert.equal(seen.send_at_once(22, a, 6, 0), -4)
     assert.deepEqual([seen.refused_scope, seen.refused_path], ['a', 'defaults.quota'])
     assert.ok(Number.isNaN(seen.refused_ms))

@@ -199,10 +199,13 @@ impl Rig {
     pub fn answer(&mut self, now: f64, path: &str, status: f64, lines: &str) -> Vec<String> {
         let place = self.flying.iter().position(|(_, known)| known == path).unwrap();
         let (ticket, _) = self.flying.remove(place);
-        self.boundary.route(now, ticket, "GET", &format!("https://api.example{path}"));
         let wall_ms = 1.8e12 + now;
         let outcome = Outcome { lines, wall_ms, ..Outcome::new(status, 10.0, f64::NAN, 0) };
-        assert_eq!(self.boundary.settle(now, ticket, &outcome), Settled::Over);
+        let settled = self.boundary.settle_unrouted(now, ticket, &outcome).unwrap_or_else(|| {
+            self.boundary.route(now, ticket, "GET", &format!("https://api.example{path}"));
+            self.boundary.settle(now, ticket, &outcome)
+        });
+        assert_eq!(settled, Settled::Over);
         let kinds = kinds(&mut self.boundary);
         if kinds.contains(&"budgets".into()) {
             for (ticket, path) in &self.flying {
@@ -349,6 +352,40 @@ fn a_route_is_wanted_once() {
     let other = rig.boundary.scope("other");
     let both = rig.boundary.submit_many(20.0, &[rig.scope, other], &[1.0], 0.0, 0.0);
     assert_eq!(wants(&rig, both), [false, false], "a request of several scopes has no budgets of one");
+}
+
+#[test]
+fn an_answer_that_tells_of_several_budgets_needs_its_route_first() {
+    let mut rig = Rig::new();
+    let url = "https://api.example/user";
+    let mut now = 0.0;
+    let mut ends = |lines, has_route| {
+        now += 100_000.0;
+        let ticket = rig.boundary.submit(now, rig.scope, 1.0, 0.0, 0.0);
+        assert_eq!(rig.boundary.poll(now), ticket);
+        if has_route {
+            rig.boundary.route(now, ticket, "GET", url);
+        }
+        let outcome = Outcome { lines, wall_ms: 1.8e12, ..Outcome::new(200.0, 1.0, f64::NAN, 0) };
+        let before = rig.boundary.scope_stats(now, rig.scope);
+        let settled = rig.boundary.settle_unrouted(now, ticket, &outcome);
+        let is_as_before = before == rig.boundary.scope_stats(now, rig.scope);
+        assert_eq!(is_as_before, settled.is_none());
+        rig.boundary.settle(now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
+        settled
+    };
+    let other = "ratelimit: \"a\";r=8;t=60\n";
+    for lines in ["", "retry-after: 0\n", other, "ratelimit: \"a\";r=7;t=60\n"] {
+        assert_eq!(ends(lines, false), Some(Settled::Over), "one budget is the host's");
+    }
+    assert_eq!([ends(B, false), ends(B, false)], [None, None], "another name");
+    assert_eq!(ends(CORE, false), None, "a resource is one of several");
+    assert_eq!(ends(B, true), Some(Settled::Over));
+    assert_eq!(ends(other, false), None, "they are known");
+    assert_eq!(
+        rig.boundary.settle_unrouted(0.0, 1e9, &Outcome::new(200.0, 1.0, 1.0, 0)),
+        Some(Settled::Unknown)
+    );
 }
 
 /// Requests with a cost of zero, cancelled, retried and with a delay of their own keep the books right.

@@ -82,6 +82,24 @@ impl WasmEngine {
         self.0.has_notices()
     }
 
+    /// The same with header lines: 1 if there are notices, else 0; 2, and no state has changed, if the route
+    /// of the request has to be named first.
+    pub fn settle_lines(
+        &mut self,
+        now: f64,
+        ticket: f64,
+        answer: f64,
+        latency_ms: f64,
+        lines: &str,
+        wall_ms: f64,
+    ) -> u32 {
+        let outcome = Outcome { lines, wall_ms, ..Outcome::new(answer, latency_ms, f64::NAN, 0) };
+        match self.0.settle_unrouted(now, ticket, &outcome) {
+            Some(_) => u32::from(self.0.has_notices()),
+            None => 2,
+        }
+    }
+
     /// The same with header lines, and with all that [`Outcome::told`] takes.
     pub fn settle_with(&mut self, now: f64, ticket: f64, told: &[f64], lines: &str, wall_ms: f64) -> u32 {
         let outcome = Outcome { lines, wall_ms, ..Outcome::told(told) };

@@ -108,6 +108,12 @@ fn is_of_quota(name: &[u8]) -> bool {
 
 /// A name for people. Characters beyond ASCII are shown as they are.
 pub(super) fn name(bytes: &[u8]) -> String {
+    if bytes.len() <= MOST_NAME
+        && bytes.is_ascii()
+        && let Ok(text) = str::from_utf8(bytes)
+    {
+        return text.into();
+    }
     let shown = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { char::REPLACEMENT_CHARACTER };
     bytes.iter().take(MOST_NAME).map(shown).collect()
 }

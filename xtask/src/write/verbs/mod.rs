@@ -37,7 +37,7 @@ pub const BY_HAND: &[(&str, &str)] = &[
 pub const INSIDE: &str = "adopt_known asked_ms budgets_told config digest_told engine has_room \
     may_send_ahead new notices pause_all reason reason_at reason_scope \
     refused_ms refused_path refused_scope route_by scope_stats_at seed \
-    send_ahead send_many_at_once settle_plain snapshot_of stats_at stats_of \
+    send_ahead send_many_at_once settle_plain settle_unrouted snapshot_of stats_at stats_of \
     submit_again submit_many wants_seed";
 
 /// Of an engine alone. In a group each request waits for a word of the leader, whose queue has one order.
