@@ -38,27 +38,23 @@ const ENTRIES = readdirSync(`${root}js`)
   .filter((name) => name.endsWith('.ts') && name !== 'index.ts')
   .map((name) => name.slice(0, -3))
 
-/** The exports of entries, beside types: where it stands. */
-const FUNCTIONS = {
-  axios: { axios: ['throttleAdapter'] },
-  crawlee: { crawlee: ['throttleHooks'] },
-  domains: { domains: ['byRegistrableDomain', 'byDomainHierarchy'] },
-  'durable-object': { 'durable-object': ['throttleOf'] },
-  got: { got: ['throttleHandler'] },
-  llm: { llm: ['llmFetch', 'llmMiddleware'] },
-  local: { local: ['local'] },
-  opentelemetry: { opentelemetry: ['instrument'] },
-  playwright: { playwright: ['throttlePage'] },
+/** Functions of entries that stand in other files, or in another order. */
+const ELSEWHERE = {
   presets: { presets: ['presets', 'preset', 'presetHosts', 'bodyHints'] },
-  redis: { redis: ['redis'] },
-  robots: { robots: ['rules'] },
   simulate: {
     simulate: ['simulate'],
     'simulate/live': ['createSimulation', 'replaySimulation'],
     'simulate/server': ['playServer'],
   },
   slim: { 'wasm/load/initialize': ['initialize'] },
-  undici: { undici: ['throttle'] },
+}
+
+/** The functions that an entry exports: the file in which each stands. */
+const functionsOf = (entry) => {
+  if (entry in ELSEWHERE) return ELSEWHERE[entry]
+  const text = readFileSync(`${root}js/${entry}.ts`, 'utf8')
+  const names = [...text.matchAll(/^export (?:async )?(?:function|const) (\w+)/gm)].map(([, name]) => name)
+  return names.length > 0 ? { [entry]: names } : {}
 }
 
 const oneLine = (text) =>
@@ -161,8 +157,8 @@ warnings in [events](events.md), errors in [errors](errors.md). Your editor show
     page += `| \`autothrottle/${entry}\` | ${text} |\n`
   }
   page += '\n## What the entries export\n\n| entry | member | what it does |\n|---|---|---|\n'
-  for (const [entry, files] of Object.entries(FUNCTIONS))
-    for (const [name, names] of Object.entries(files))
+  for (const entry of ENTRIES)
+    for (const [name, names] of Object.entries(functionsOf(entry)))
       for (const [signature, text] of rowsOf(file(name), names))
         page += `| \`${entry}\` | \`${signature.replaceAll('|', '\\|')}\` | ${text.replaceAll('|', '\\|')} |\n`
   for (const [title, name, names, as] of SECTIONS) {

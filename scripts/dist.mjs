@@ -316,9 +316,18 @@ async function program(source, outfile) {
   chmodSync(outfile, 0o755)
 }
 
-/** Tells JSR where the types of its entries are; others do not look. */
+/** Tells JSR where the types of its entries are, which others do not look at, and which entries it leaves out. */
 function typesForJsr() {
-  const { exports } = JSON.parse(readFileSync(`${root}/jsr.json`, 'utf8'))
+  const jsr = JSON.parse(readFileSync(`${root}/jsr.json`, 'utf8'))
+  const { exports } = jsr
+  const own = Object.values(exports).map((path) => basename(path, '.js'))
+  const others = [...Object.keys(BRINGING), ...PLAIN, 'durable-object'].filter((name) => !own.includes(name))
+  const entries = others.toSorted().map((name) => `dist/${name}.*`)
+  const { include, exclude } = jsr.publish
+  const isEntry = (path) => /^dist\/[\w-]+\.\*$/.test(path)
+  const publish = { include, exclude: [...exclude.filter((path) => !isEntry(path)), ...entries] }
+  const written = `${JSON.stringify({ ...jsr, publish }, undefined, 2)}\n`
+  if (written !== readFileSync(`${root}/jsr.json`, 'utf8')) writeFileSync(`${root}/jsr.json`, written)
   for (const path of Object.values(exports)) {
     const types = path.replace(/.*\//, './cjs/').replace(/\.js$/, '.d.ts')
     const file = `${root}/${path}`

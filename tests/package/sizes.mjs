@@ -1,6 +1,7 @@
 /**
  * The bytes that each entry costs a user who bundles it: JavaScript and WebAssembly, minified and gzipped.
  */
+import { readdirSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
@@ -39,18 +40,29 @@ export const BUDGETS = {
   'autothrottle/simulate': 129_200,
 }
 
+/** Every file of `js/` is an entry of the package. */
+export const ENTRIES = readdirSync(new URL('../../js', import.meta.url))
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.slice(0, -3))
+
+/** The most that an entry adds that only adapts a client. */
+const ADAPTER = 1_700
+
 /**
  * The other entries, and the most bytes, gzipped, that each may add to the main one in a bundle. In those of
  * `redis` and `local` are a module of their own; that of Workers is a file.
  */
 export const OVER_MAIN = {
+  ...Object.fromEntries(
+    ENTRIES.filter((name) => name !== 'index' && !(`autothrottle/${name}` in BUDGETS)).map((name) => [
+      name,
+      ADAPTER,
+    ]),
+  ),
   redis: 211_000,
   local: 210_600,
   'durable-object': 7_000,
-  axios: 1_700,
-  crawlee: 1_500,
   got: 1_000,
-  playwright: 1_700,
   testing: 1_000,
   // With the reader of headers, which the main entry leaves out where no entry calls it. A module of 13 kB
   // reads bodies, refusals and requests: JavaScript and Python read 18 of 88 answers differently.
@@ -62,7 +74,7 @@ export const OVER_MAIN = {
 }
 
 /** The most that `redis` and `local` add without that module. */
-export const WITHOUT_MODULE = 6_400
+export const WITHOUT_MODULE = 6_450
 
 /**
  * The bytes that an entry of this kind adds; `dist` is that of an installed package. It stands before the

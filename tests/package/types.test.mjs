@@ -14,6 +14,7 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { isAll, skipUnless } from '../required.mjs'
 import { packed } from './install.mjs'
+import { ENTRIES } from './sizes.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, remove } = packed()
@@ -35,8 +36,17 @@ const WAYS = {
   node10: { module: 'commonjs', moduleResolution: 'node10' },
 }
 
+/** Entries whose types name the platform's. */
+const WITH_PLATFORM = ['llm', 'opentelemetry', 'durable-object']
+const imports = ENTRIES.filter((name) => !WITH_PLATFORM.includes(name)).map(
+  (name, place) =>
+    `import * as entry${place} from '${name === 'index' ? 'autothrottle' : `autothrottle/${name}`}'`,
+)
+
 /** No type of the platform's is needed here. */
 const PLAIN = `
+${imports.join('\n')}
+export const all = [${imports.map((_, place) => `entry${place}`).join(', ')}]
 import { createThrottle, build, ConfigError, WasmBlockedError } from 'autothrottle'
 import type { Permit, ThrottleOptions } from 'autothrottle'
 import { Engine, parseHints } from 'autothrottle/engine'
@@ -46,8 +56,6 @@ import { simulate } from 'autothrottle/simulate'
 import { FakeClock } from 'autothrottle/testing'
 import { throttle as undici } from 'autothrottle/undici'
 import { throttleAdapter, type ClientRequestOptions } from 'autothrottle/axios'
-import { throttleHooks } from 'autothrottle/crawlee'
-import { throttleHandler } from 'autothrottle/got'
 import { local } from 'autothrottle/local'
 import { redis } from 'autothrottle/redis'
 import { presets } from 'autothrottle/presets'
@@ -66,7 +74,7 @@ export const code: 'ERR_WASM_BLOCKED' = new WasmBlockedError().code
 export const made = [simulate, redis, local, undici({}), build.version, ConfigError]
 export const known = createThrottle({ scopes: presets('crates.io') })
 export const said: ClientRequestOptions = { priority: 1 }
-export const entries = [throttleAdapter, throttleHandler(throttle), throttleHooks(throttle, { maxWait: 1 })]
+export const adapter = throttleAdapter
 export const page = (page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['document'] })
 // @ts-expect-error: no kind has this name
 void ((page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['documents'] }))
