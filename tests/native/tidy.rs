@@ -127,6 +127,14 @@ fn comments_and_pages_fit_in_110_columns() {
     }
 }
 
+/// The code in `docs/component.md` is the example, which the component's own tests compile.
+#[test]
+fn the_page_of_the_component_shows_its_example() {
+    let page = include_str!("../../docs/component.md");
+    let example = include_str!("../component/examples/loop.rs");
+    assert!(page.contains(&format!("```rust\n{example}```\n")));
+}
+
 // No circle of imports: what a file or a room needs, it needs without being needed by it.
 //
 // Each import is harmless; in a circle no file can be read, tested or built without all others. Rooms are

@@ -171,11 +171,3 @@ fn a_million_scopes_fit() {
     let ticket = call!(host, call_submit, 0, &[scope], None).unwrap().unwrap();
     assert_eq!(call!(host, call_poll, 0).unwrap().send, [ticket]);
 }
-
-/// The code in `docs/component.md` is the example, which is compiled.
-#[test]
-fn the_page_shows_the_example() {
-    let page = include_str!("../../../docs/component.md");
-    let example = include_str!("../examples/loop.rs");
-    assert!(page.contains(&format!("```rust\n{example}```\n")));
-}
