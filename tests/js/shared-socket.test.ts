@@ -216,6 +216,7 @@ test('who was replaced while it was stopped, and was told by its clock, talks to
 
 const nothing = () => {}
 const NO_LISTENER = { opened: nothing, received: nothing, gone: nothing, vacant: nothing, fenced: nothing }
+const SUBSCRIBER = { isSharded: false, ready: Promise.resolve(), unsubscribe: async () => {}, close: nothing }
 const CLOCK = { now: () => 0, wallNow: () => 0, setTimeout: () => 0, clearTimeout: () => {} }
 
 test('a lease that is given to a process that has closed meanwhile is given back', async () => {
@@ -226,9 +227,7 @@ test('a lease that is given to a process that has closed meanwhile is given back
       if (script !== COMPETE && script !== RELEASE) return Promise.resolve(['1', '0'])
       return new Promise((answer) => asked.push({ script, args, answer }))
     },
-    subscriber: async () => {
-      return { isSharded: false, subscribe: async () => {}, unsubscribe: async () => {}, close: () => {} }
-    },
+    subscriber: () => ({ ...SUBSCRIBER, subscribe: async () => {} }),
   }
   const transport = new RedisTransport(store, 'crawl')
   transport.open({ id: 'me', clock: CLOCK, ...NO_LISTENER, unheard: nothing })
@@ -255,12 +254,12 @@ function played(answers: (script: string, args: readonly Argument[]) => unknown)
   const store: Store = {
     ...{ isCluster: false, isSecure: false, publish: async () => 1, reconnect: nothing, close: nothing },
     run: async (script, _, args) => answers(script, args),
-    subscriber: async () => {
+    subscriber: () => {
       const own = new Map<string, (frame: Uint8Array) => void>()
       handlers.push(own)
       const subscribe = async (channel: string, hear: (frame: Uint8Array) => void) =>
         void own.set(channel, hear)
-      return { isSharded: false, subscribe, unsubscribe: async () => {}, close: () => own.clear() }
+      return { ...SUBSCRIBER, subscribe, close: () => own.clear() }
     },
   }
   return { store, handlers, transport: new RedisTransport(store, 'x') }

@@ -264,18 +264,26 @@ else {
     }
   })
 
-  test('a client that wants TLS at a port without: the warning asks whether the port speaks it', async () => {
-    const { Redis } = await import('ioredis')
-    const client = new Redis({ host: '127.0.0.1', port: store.port, tls: {} }).on('error', () => {})
-    const throttle = createThrottle({ rate: 10, shared: redis(client, { name: 'tls' }) })
-    const warned = new Promise((resolve) =>
-      throttle.addEventListener('warning', ({ code, message }) => resolve(`${code}: ${message}`)),
-    )
-    throttle.run('https://a.example/', () => ({ status: 200 })).catch(() => {})
-    assert.match(await warned, /^group-offline: .*by TLS: does its port speak TLS\?/)
-    throttle.close()
-    client.disconnect()
-  })
+  for (const [name, secure] of Object.entries({
+    ioredis: async (port) => new (await import('ioredis')).Redis({ host: '127.0.0.1', port, tls: {} }),
+    iovalkey: async (port) => new (await import('iovalkey')).default({ host: '127.0.0.1', port, tls: {} }),
+    redis: async (port) =>
+      (await import('redis')).createClient({ socket: { host: '127.0.0.1', port, tls: true } }),
+  }))
+    test(`${name} wants TLS at a port without: the warning asks whether the port speaks it`, async () => {
+      const client = (await secure(store.port)).on('error', () => {})
+      const connecting = client.isOpen === false ? client.connect().catch(() => {}) : undefined
+      const throttle = createThrottle({ rate: 10, shared: redis(client, { name: 'tls' }) })
+      const warned = new Promise((resolve) =>
+        throttle.addEventListener('warning', ({ code, message }) => resolve(`${code}: ${message}`)),
+      )
+      throttle.run('https://a.example/', () => ({ status: 200 })).catch(() => {})
+      assert.match(await warned, /^group-offline: .*by TLS: does its port speak TLS\?/)
+      throttle.close()
+      if (client.destroy) client.destroy()
+      else client.disconnect()
+      await connecting
+    })
 
   test('offline: fail rejects what waits when the store is gone', async () => {
     const other = await new RedisServer(await freePort()).start()

@@ -18,8 +18,10 @@ export interface RedisClient {
 /** Of a script: text, or bytes of a `Buffer`, which is what clients write as it is. */
 export type Argument = string | Uint8Array
 
-/** A connection that hears channels, also after it was broken. */
+/** A connection that hears channels, also after it was broken. It can be closed before it is there. */
 export interface Subscriber {
+  /** Resolves when it is connected: where the port never answers, not at all. */
+  readonly ready: Promise<unknown>
   /** Whether it listens to one node of a cluster, beside what goes to all. */
   readonly isSharded: boolean
   subscribe(channel: string, onMessage: (frame: Uint8Array) => void): Promise<void>
@@ -36,7 +38,7 @@ export interface Store {
   /** Whether its connections are to use TLS. */
   readonly isSecure: boolean
   /** `broke` hears each error of its connection. */
-  subscriber(broke: (error: Error) => void): Promise<Subscriber>
+  subscriber(broke: (error: Error) => void): Subscriber
   /** Another connection for commands, in place of the client's, which gives no answer. */
   reconnect(): void
   /** Closes a connection that was made here for commands. The client is its owner's. */
@@ -87,7 +89,7 @@ class ClientStore implements Store {
   /** Whether it speaks as node-redis does. */
   readonly #isNode: boolean
   /** In place of the client, where that gave no answer. */
-  #own: Promise<Client> | undefined
+  #own: { connection: Client; ready: Promise<unknown> } | undefined
 
   constructor(client: Client, isNode: boolean) {
     this.#client = client
@@ -111,35 +113,41 @@ class ClientStore implements Store {
 
   reconnect(): void {
     this.close()
-    const own = this.#connected(this.#client.duplicate())
+    const connection = this.#client.duplicate()
+    const own = { connection, ready: this.#connect(connection) }
     this.#own = own
-    own.catch(() => {
+    own.ready.catch(() => {
       if (this.#own === own) this.#own = undefined
     })
   }
 
   close(): void {
-    this.#own?.then(end, () => {})
+    if (this.#own) end(this.#own.connection)
     this.#own = undefined
   }
 
   #ask<T>(ask: (client: Client) => Promise<T>): Promise<T> {
-    return this.#own ? this.#own.then(ask) : ask(this.#client)
+    const own = this.#own
+    return own ? own.ready.then(() => ask(own.connection)) : ask(this.#client)
   }
 
-  /** A connection that is made here. It keeps no process alive, after a reconnection neither. */
-  async #connected(connection: Client, broke: (error: Error) => void = () => {}): Promise<Client> {
-    const unref = () => (this.#isNode ? connection : connection.stream)?.unref?.()
+  /**
+   * Connects what is made here. It keeps no process alive, after a reconnection neither.
+   *
+   * node-redis tries without end. It reaches a socket only when that is connected: until then `destroy` leaves
+   * it to a timeout of five seconds, so the socket is told at its birth to keep no process alive.
+   */
+  async #connect(connection: Client, broke: (error: Error) => void = () => {}): Promise<void> {
     connection.on('error', (error) => broke(error as unknown as Error))
-    connection.on('ready', unref)
-    if (this.#isNode) {
-      await connection.connect()
-      unref()
+    if (!this.#isNode) {
+      connection.on('ready', () => connection.stream?.unref?.())
+      return
     }
-    return connection
+    connection.unref?.()
+    await connection.connect()
   }
 
-  async subscriber(broke: (error: Error) => void): Promise<Subscriber> {
+  subscriber(broke: (error: Error) => void): Subscriber {
     const isNode = this.#isNode
     const connection =
       this.isCluster && !isNode
@@ -150,8 +158,8 @@ class ClientStore implements Store {
     const listener: [] | [OnMessage, true] = isNode ? [onMessage, true] : []
     for (const event of ['messageBuffer', 'smessageBuffer'])
       connection.on(event, (channel, frame) => onMessage(frame!, channel!))
-    await this.#connected(connection, broke)
     const subscriber = {
+      ready: this.#connect(connection, broke),
       isSharded: this.isCluster && (connection.shardedSubscribers ?? connection.sSubscribe) !== undefined,
       async subscribe(channel: string, onMessage: (frame: Uint8Array) => void) {
         handlers.set(channel, onMessage)
@@ -178,7 +186,11 @@ class ClientStore implements Store {
   }
 }
 
-function end(connection: Client): void {
-  if (connection.destroy) connection.destroy()
-  else connection.disconnect()
+/** Closes a connection that is made here, also before it is there. */
+async function end(connection: Client): Promise<void> {
+  try {
+    await (connection.destroy ? connection.destroy() : connection.disconnect())
+  } catch {
+    // It has ended already, which node-redis calls an error.
+  }
 }

@@ -26,6 +26,8 @@ export class RedisTransport implements Transport {
   /** Of keys and channels. The braces keep the keys in one slot of a cluster. */
   readonly #prefix: string
   #peer!: Peer
+  /** The connection that hears, which can be closed before `#ready` resolves, when it hears. */
+  #subscriber: Subscriber | undefined
   #ready: Promise<Subscriber> | undefined
   /** Whether this process listens as the leader. */
   #isLeader = false
@@ -114,9 +116,7 @@ export class RedisTransport implements Transport {
       this.#store.reconnect()
       return
     }
-    const ready = this.#ready
-    this.#ready = undefined
-    ready?.then((subscriber) => subscriber.close()).catch(() => {})
+    this.#subscriber?.close()
     const isLeader = this.#isLeader
     this.#isLeader = false
     const listening = this.#listen()
@@ -137,12 +137,7 @@ export class RedisTransport implements Transport {
     // The answer may come when the client is gone; what is asked in order is done in order. A client that was
     // told to disconnect while it connects answers never.
     const released = this.#isCompeting ? this.#inTime(this.#run(RELEASE, [this.#peer.id])) : undefined
-    const ready = this.#ready
-    this.#ready = undefined
-    await ready?.then(
-      (subscriber) => subscriber.close(),
-      () => {},
-    )
+    this.#subscriber?.close()
     await released?.catch(() => {})
     this.#store.close()
   }
@@ -180,27 +175,24 @@ export class RedisTransport implements Transport {
     const refused = new Promise<never>((_, reject) => {
       refuse = reject
     })
-    const opening = this.#store.subscriber((error) => {
+    const subscriber = this.#store.subscriber((error) => {
       const judged = this.#judged(error)
       if (judged !== error) refuse(judged)
     })
+    this.#subscriber = subscriber
     const hears = async () => {
-      const subscriber = await this.#inTime(opening)
+      await this.#inTime(subscriber.ready)
       await this.#hear(subscriber, 'all')
       await this.#hear(subscriber, `to:${this.#peer.id}`)
-      return subscriber
     }
     try {
-      const subscriber = await Promise.race([hears(), refused])
+      await Promise.race([hears(), refused])
       this.#plain = this.#store.isCluster && !subscriber.isSharded ? 'plain' : ''
       if (this.#isClosed) subscriber.close()
       return subscriber
     } catch (error) {
-      this.#ready = undefined
-      opening.then(
-        (late) => late.close(),
-        () => {},
-      )
+      if (this.#subscriber === subscriber) this.#ready = undefined
+      subscriber.close()
       throw error
     }
   }
