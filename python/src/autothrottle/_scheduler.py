@@ -160,7 +160,9 @@ class Scheduler(Draining):
         self.drain()
 
     def rest(self) -> None:
-        """Everything that could be sent was."""
+        """Everything that could be sent was. One that is closed leaves its group when all is over."""
+        if self.closed is not None and self.is_idle:
+            self.leave()
 
     def forked(self) -> None:
         """This is the copy of a process that was forked."""
@@ -351,6 +353,7 @@ class Scheduler(Draining):
             self.fail_all(self.closed)
             for end in tuple(self.enders):
                 end(self.closed)
+            self.rest()
 
     @property
     def is_idle(self) -> bool:

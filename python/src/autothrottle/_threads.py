@@ -110,6 +110,7 @@ class ThreadScheduler(Scheduler):
                 self._keeper.condition.notify_all()
 
     def rest(self) -> None:
+        super().rest()
         if self.is_idle:
             self._idle.notify_all()
 

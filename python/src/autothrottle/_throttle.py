@@ -127,6 +127,7 @@ class _TaskScheduler(Scheduler, is_single=True):
         self.drain()
 
     def rest(self) -> None:
+        super().rest()
         if self._idle is not None and self.is_idle:
             self._idle.set()
 

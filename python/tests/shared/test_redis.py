@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import operator
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -338,6 +340,50 @@ def test_a_client_that_wants_tls_at_a_port_without(store: RedisServer) -> None:
     assert re.match(r"group-offline: .*by TLS: does its port speak TLS\?", warned[0])
     throttle.close()
     asking.join()
+
+
+def of_redis(client: redis.Redis) -> set[threading.Thread]:
+    """The threads that speak to a store by this client."""
+    owner_of = operator.attrgetter("_target.__self__._client")
+    found = set()
+    for thread in threading.enumerate():
+        with contextlib.suppress(AttributeError):
+            if owner_of(thread) is client:
+                found.add(thread)
+    return found
+
+
+def test_a_closed_throttle_leaves_when_its_last_request_is_over(store: RedisServer) -> None:
+    lease = partial(ask, store.port, "GET", "autothrottle:{closes}:lease")
+    throttle = ThreadThrottle(shared=shared(redis.Redis(port=store.port), name="closes"))
+    with throttle.acquire("https://a.example/"):
+        throttle.close()
+        time.sleep(2)  # longer than a lease
+        assert lease() != "\n"
+    until("it gives the lease back", lambda: lease() == "\n")
+
+
+@pytest.mark.parametrize("ssl", [False, True])
+def test_a_port_that_never_answers_keeps_few_threads(ssl: bool) -> None:
+    """Each attempt to connect had a thread, for a minute or for ever: redis-py may wait without a limit."""
+    started: set[threading.Thread] = set()
+
+    def has_tried() -> bool:
+        started.update(of_redis(client))
+        return len(started) > 15
+
+    def ask_once(throttle: ThreadThrottle) -> None:
+        with pytest.raises(ClosedError):
+            throttle.acquire("https://a.example/")
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where: Any = {"port": silent.getsockname()[1], "socket_timeout": None, "retry": None}
+        client = redis.Redis(**where, ssl=ssl)
+        with ThreadThrottle(shared=shared(client, name="silent")) as throttle:
+            threading.Thread(target=ask_once, args=(throttle,)).start()
+            until("it has tried again and again", has_tried)
+            assert len(of_redis(client)) < 8
+    until("all but the one of the program's client end", lambda: len(of_redis(client)) < 2)
 
 
 def ask_on(throttle: ThreadThrottle) -> None:

@@ -27,6 +27,9 @@ _AGAIN_S = 0.2
 _GLANCE_S = 0.5
 """How often a thread that hears looks whether it is to end, in seconds."""
 
+_ANSWER_S = 1.5
+"""A thread waits so long for an answer by a connection that is made here: a lease."""
+
 _MOST_AT_ONCE = 500
 """Commands of one pipeline."""
 
@@ -98,9 +101,10 @@ def is_secure(client: Any) -> bool:
     return "SSL" in getattr(getattr(pool, "connection_class", None), "__name__", "")
 
 
-def _hearing(client: Any, channel: str) -> Any:
-    """A client whose connections give bytes: frames are no text, whatever the program's client decodes. Of a
-    cluster the one of the node that has the group's keys, which are in the channel's slot.
+def _hearing(client: Any, channel: str, **limits: Any) -> Any:
+    """A client for one connection that hears, with limits of its own. It gives bytes: frames are no text,
+    whatever the program's client decodes. Of a cluster it is at the node that has the group's keys, which are
+    in the channel's slot.
     """
     is_async = inspect.iscoroutinefunction(client.execute_command)
     if is_cluster(client):
@@ -108,14 +112,41 @@ def _hearing(client: Any, channel: str) -> Any:
         pool = node if is_async else client.get_redis_connection(node).connection_pool
     else:
         pool = client.connection_pool
-        if not pool.connection_kwargs.get("decode_responses"):
+        if not limits and not pool.connection_kwargs.get("decode_responses"):
             return client
     import redis
 
     made = redis.asyncio if is_async else redis
-    kwargs = {**pool.connection_kwargs, "decode_responses": False}
+    kwargs = {**pool.connection_kwargs, **limits, "decode_responses": False}
     # Of a pool of Sentinel's the connections ask where the master is: they are made as it makes them.
     return made.Redis(connection_pool=made.ConnectionPool(pool.connection_class, **kwargs))
+
+
+def _commanding(client: Any) -> Any:
+    """A client that blocks, in place of the program's, whose connection gives no answer. (One of a cluster
+    asks the nodes at once.)
+    """
+    import redis
+
+    if not is_cluster(client):
+        pool = client.connection_pool
+        kwargs = {**pool.connection_kwargs, **_ends_in_time()}
+        return redis.Redis(connection_pool=redis.ConnectionPool(pool.connection_class, **kwargs))
+    node_of: Any = redis.cluster.ClusterNode
+    nodes = [node_of(node.host, node.port) for node in client.get_nodes()]
+    return redis.RedisCluster(
+        startup_nodes=nodes, **{**client.nodes_manager.connection_kwargs, **_ends_in_time()}
+    )
+
+
+def _ends_in_time() -> dict[str, Any]:
+    """With these a connection that is never answered ends, and its thread with it: no call ends a thread.
+    redis-py tries again for a minute or for ever otherwise.
+    """
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    return {"socket_timeout": _ANSWER_S, "socket_connect_timeout": _ANSWER_S, "retry": Retry(NoBackoff(), 0)}
 
 
 def _deliver(jobs: Sequence[_Job], results: Sequence[Any]) -> None:
@@ -142,21 +173,21 @@ class ThreadRedisIo:
         self._event_loop = event_loop
         self._owns_client = owns_client
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._sender = self._made()
+        self._sender = self._made(lambda: client)
 
     def open(self) -> None:
         self._sender.start()
 
     def reconnect(self) -> None:
-        # The thread that waits for an answer keeps the old connection until the system gives it up. A new
-        # thread therefore finds another one in the client's pool.
+        # The thread that waits for an answer of the program's client keeps its connection until the system
+        # gives it up. Those after it have connections that end.
         self._jobs.put(None)
         self._jobs = queue.SimpleQueue()
-        self._sender = self._made()
+        self._sender = self._made(lambda: _commanding(self._client))
         self._sender.start()
 
-    def _made(self) -> threading.Thread:
-        arguments = (self._jobs,)
+    def _made(self, connect: Callable[[], Any]) -> threading.Thread:
+        arguments = (self._jobs, connect)
         return threading.Thread(target=self._send_all, args=arguments, name="autothrottle-redis", daemon=True)
 
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
@@ -169,8 +200,9 @@ class ThreadRedisIo:
         self._jobs.put(None)
         return _ThreadLeaving(self._sender)
 
-    def _send_all(self, waiting: queue.SimpleQueue[_Job | None]) -> None:
+    def _send_all(self, waiting: queue.SimpleQueue[_Job | None], connect: Callable[[], Any]) -> None:
         is_open = True
+        client = None
         while is_open:
             batch = [waiting.get()]
             while len(batch) < _MOST_AT_ONCE and not waiting.empty():
@@ -179,20 +211,23 @@ class ThreadRedisIo:
             # The caller asks anew where an answer came too late.
             jobs = [job for job in batch if job is not None and not job[1].is_over]
             if jobs:
-                self._event_loop.post(_delivery(jobs, self._carry(jobs)))
+                try:
+                    client = client or connect()
+                    results = _carried(client, jobs)
+                except Exception as error:
+                    results = [error] * len(jobs)
+                self._event_loop.post(_delivery(jobs, results))
         if self._owns_client and waiting is self._jobs:
             with contextlib.suppress(Exception):
                 self._client.close()
 
-    def _carry(self, jobs: Sequence[_Job]) -> Sequence[Any]:
-        try:
-            with self._client.pipeline(transaction=False) as pipeline:
-                for command, _ in jobs:
-                    pipeline.execute_command(*command)
-                results: Sequence[Any] = pipeline.execute(raise_on_error=False)
-                return results
-        except Exception as error:
-            return [error] * len(jobs)
+
+def _carried(client: Any, jobs: Sequence[_Job]) -> Sequence[Any]:
+    with client.pipeline(transaction=False) as pipeline:
+        for command, _ in jobs:
+            pipeline.execute_command(*command)
+        results: Sequence[Any] = pipeline.execute(raise_on_error=False)
+        return results
 
 
 class _ThreadSubscription:
@@ -218,7 +253,7 @@ class _ThreadSubscription:
     def _hear(self) -> None:
         while not self._is_closed:
             try:
-                with _hearing(self._client, self._channels[0]).pubsub() as pubsub:
+                with _hearing(self._client, self._channels[0], **_ends_in_time()).pubsub() as pubsub:
                     pubsub.subscribe(*self._channels)
                     self._hear_until_closed(pubsub)
             except Exception as error:
