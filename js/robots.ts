@@ -27,7 +27,7 @@ const LINE =
 const ENCODED = /%[\da-f]{2}|%|[^\w\-.~/?#@:!&()+,;=*$%]+/gi
 const NEEDS_NONE = /^[\w\-.~]$/
 
-/** Percent-encodes in one way, as `reading/src/robots/rules.rs` does. */
+/** Percent-encodes in one way, as `crates/reading/src/robots/rules.rs` does. */
 function plain(text: string): string {
   return text.replace(ENCODED, (each) => {
     if (each[0] !== '%' || each === '%')
@@ -45,7 +45,7 @@ const plainPattern = (text: string) => {
 }
 
 /**
- * The product tokens of a User-Agent, as the engine reads them for `Crawl-delay` (`reading/src/robots.rs`).
+ * The product tokens of a User-Agent, as the engine reads them for `Crawl-delay` (`crates/reading/src/robots.rs`).
  */
 function productsOf(userAgent: string): Set<string> {
   const words = userAgent.toLowerCase().match(/[^ ;(),]+/g) ?? []

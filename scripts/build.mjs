@@ -26,17 +26,17 @@ export async function setUp() {
 
 /** The engine; with it inside, the simulator and shared limits; and what reads language models. */
 const MODULES = [
-  ['autothrottle', 'autothrottle-javascript', 'bindings/javascript'],
-  ['simulator', 'autothrottle-simulator', 'bindings/simulator'],
-  ['shared', 'autothrottle-shared-javascript', 'bindings/shared', 'shared/src'],
-  ['llm', 'autothrottle-llm-javascript', 'bindings/llm', 'crates/llm/src'],
+  ['autothrottle', 'autothrottle-javascript', 'crates/bindings/javascript'],
+  ['simulator', 'autothrottle-simulator', 'crates/bindings/simulator'],
+  ['shared', 'autothrottle-shared-javascript', 'crates/bindings/shared', 'crates/shared/src'],
+  ['llm', 'autothrottle-llm-javascript', 'crates/bindings/llm', 'crates/llm/src'],
 ]
 
 /** `withComponent`: it takes as long to compile as the rest, and only its own hosts ask for it. */
 export async function build({ withComponent = true } = {}) {
   await setUp()
   const flags = ['Cargo.toml', 'Cargo.lock', 'scripts/build.mjs', 'scripts/lib.mjs']
-  const all = ['src', 'reading', 'bindings/convert', 'xtask', ...flags]
+  const all = ['src', 'crates/reading', 'crates/bindings/convert', 'xtask', ...flags]
   for (const [name, crate, ...own] of MODULES)
     await renew(`${root}/pkg/${name}.deflated.js`, [...all, ...own], async () => {
       const module = `${root}/pkg/${name}_bg.wasm`
@@ -72,7 +72,7 @@ function storeScripts() {
     ([, name, claims, script]) => `export const ${name} = ${lua(script, claims && `\${CLAIM}`)}`,
   )
   const head =
-    '/** The scripts and words of the store: the build writes them from `shared/src/store.rs`. */\n'
+    '/** The scripts and words of the store: the build writes them from `crates/shared/src/store.rs`. */\n'
   writeNew(`${root}/js/shared/redis/scripts.ts`, `${head}const CLAIM = ${lua(claim)}${written.join('')}`)
 }
 
@@ -85,7 +85,7 @@ function writeNew(file, text) {
 function provenance() {
   const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
   const commit = capture('git', ['rev-parse', 'HEAD'])?.trim()
-  const sources = 'src reading shared/src crates bindings Cargo.lock Cargo.toml'.split(' ')
+  const sources = 'src crates Cargo.lock Cargo.toml'.split(' ')
   const isChanged = capture('git', ['status', '--porcelain', ...sources]) !== ''
   const revision = commit ? commit + (isChanged ? '+' : '') : 'unknown'
   const hash = (name) =>

@@ -8,11 +8,11 @@ import { buildWasm, renew, root, run, step, WASM_OPT } from './lib.mjs'
 
 const NAME = 'autothrottle_component'
 const MADE = `${root}/pkg/component.wasm`
-const WIT = `${root}/bindings/component/wit/engine.wit`
+const WIT = `${root}/crates/bindings/component/wit/engine.wit`
 
 /** Makes what has changed since the last time. */
 export async function component() {
-  const inputs = 'src reading bindings/component xtask Cargo.lock Cargo.toml scripts/lib.mjs'.split(' ')
+  const inputs = 'src crates/reading crates/bindings/component xtask Cargo.lock Cargo.toml scripts/lib.mjs'.split(' ')
   await renew(MADE, inputs, async () => {
     const target = 'wasm32-unknown-unknown'
     await step('component: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-component']))

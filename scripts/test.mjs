@@ -58,7 +58,7 @@ async function rust() {
   await step('instructions', () => run('node', ['benches/instructions.mjs', '--check']))
   // A link to what is private, or gone, is dead on docs.rs.
   const strict = { env: { ...process.env, RUSTDOCFLAGS: '-D warnings' } }
-  const documented = ['.', 'reading', 'shared', 'crates/llm'].map(
+  const documented = ['.', 'crates/reading', 'crates/shared', 'crates/llm'].map(
     (place) => `--manifest-path=${place}/Cargo.toml`,
   )
   const doc = ['doc', '--quiet', '--locked', '--no-deps']
@@ -78,7 +78,7 @@ async function rust() {
 
 /** Crates that are published or built into a package, with the oldest Rust that each names. */
 async function oldestRust() {
-  const places = ['.', 'reading', 'crates/llm', 'shared', 'tower']
+  const places = ['.', 'crates/reading', 'crates/llm', 'crates/shared', 'tower']
   const manifests = places.map((place) => `${place}/Cargo.toml`)
   for (const manifest of manifests) {
     const [, named] = /^rust-version = "(.+)"$/m.exec(readFileSync(`${root}/${manifest}`, 'utf8'))

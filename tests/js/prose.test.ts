@@ -30,17 +30,14 @@ const SOURCES = [
   'examples',
   'scripts',
   'docs',
-  'bindings',
   'crates',
   'xtask',
-  'reading/src',
   'src',
   'tests',
   'tower/tests',
   'python/tests',
   'fuzz/fuzz_targets',
   'benches',
-  'shared',
   'site/playground',
   'site/essay',
   'site/test',
@@ -92,7 +89,7 @@ for (const folder of SOURCES)
 
 test('messages name who does what', () => {
   const said = /(["'`])(?:(?!\1).)*\b(?:whoever|nobody|somebody|so many|one of whose)\b(?:(?!\1).)*\1/i
-  const found = ['js', 'python/src', 'src', 'shared/src', 'reading/src', 'tower/src'].flatMap((folder) =>
+  const found = ['js', 'python/src', 'src', 'crates/shared/src', 'crates/reading/src', 'tower/src'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => /\.(?:ts|mjs|rs|py)$/.test(name))
       .flatMap((name) =>

@@ -40,7 +40,7 @@ fn policies_know_nothing_but_time_and_chance() {
 
 #[test]
 fn the_core_knows_no_host() {
-    for (name, text) in ["src", "reading", "crates"].into_iter().flat_map(sources) {
+    for (name, text) in ["src", "crates"].into_iter().flat_map(sources) {
         for word in ["wasm_bindgen", "js_sys", "getrandom", "target_arch"] {
             assert!(!text.contains(word), "{name} names {word}");
         }
@@ -75,7 +75,7 @@ fn only_the_constructor_says_what_a_url_is() {
 
 #[test]
 fn every_file_opens_with_its_idea() {
-    for (name, text) in ["src", "reading", "crates", "js"].into_iter().flat_map(sources) {
+    for (name, text) in ["src", "crates", "js"].into_iter().flat_map(sources) {
         let opens = text.starts_with("//!") || text.starts_with("/**") || name == "js/index.ts";
         assert!(opens, "{name} must say what it is for");
     }
@@ -85,7 +85,7 @@ fn every_file_opens_with_its_idea() {
 #[test]
 fn no_source_file_is_longer_than_600_lines() {
     let too_long: [&str; 0] = [];
-    for (name, text) in ["src", "reading", "crates", "bindings", "xtask", "js"].into_iter().flat_map(sources)
+    for (name, text) in ["src", "crates", "xtask", "js"].into_iter().flat_map(sources)
     {
         let lines = text.lines().count();
         if too_long.contains(&name.as_str()) {
@@ -116,7 +116,7 @@ fn comments_and_pages_fit_in_110_columns() {
         }
     }
     let tests = ["native", "js", "clients", "package", "shared"].map(|of| format!("tests/{of}"));
-    let folders = ["src", "reading", "crates", "bindings", "js", "scripts", "benches", "site/test"];
+    let folders = ["src", "crates", "js", "scripts", "benches", "site/test"];
     let folders = folders.map(String::from);
     for (name, text) in folders.iter().chain(&tests).flat_map(|of| sources(of)) {
         for line in text.lines().filter(|line| !line.contains("| ")) {
@@ -250,7 +250,7 @@ fn read(folder: &str) -> Sources {
 
 #[test]
 fn no_circle_of_imports() {
-    let circles = ["src", "tower/src", "shared/src", "reading/src", "crates/llm/src"]
+    let circles = ["src", "tower/src", "crates/shared/src", "crates/reading/src", "crates/llm/src"]
         .map(|folder| circle(&graph(&read(folder))));
     assert_eq!(circles.map(|way| way.map(|way| way.join(" → "))), [const { None }; 5]);
     let room = |module: &String| module.split('/').next().unwrap().to_string();

@@ -8,15 +8,15 @@ use crate::settings::write::verbs::{ALONE, BOUNDARY, BY_HAND, GROUP_BY_HAND, INS
 /// The sources in which a host says a verb, and how it stands there. `*`: the verb; `+`: in camel case; `-`:
 /// with hyphens.
 const ENGINES: [(&str, &[&str]); 5] = [
-    ("bindings/javascript/src/lib.rs", &["fn *(", "0.*("]),
-    ("bindings/component/src/lib.rs", &[".*("]),
-    ("bindings/component/wit/engine.wit", &["    -: func"]),
-    ("bindings/python/src/engine.rs", &["fn *(", "fn *<", ".*("]),
+    ("crates/bindings/javascript/src/lib.rs", &["fn *(", "0.*("]),
+    ("crates/bindings/component/src/lib.rs", &[".*("]),
+    ("crates/bindings/component/wit/engine.wit", &["    -: func"]),
+    ("crates/bindings/python/src/engine.rs", &["fn *(", "fn *<", ".*("]),
     ("python/src/autothrottle/_native.pyi", &["def *("]),
 ];
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("bindings/shared/src/lib.rs", &["fn *(", ".*("]),
-    ("bindings/python/src/shared.rs", &["fn *(", ".*("]),
+    ("crates/bindings/shared/src/lib.rs", &["fn *(", ".*("]),
+    ("crates/bindings/python/src/shared.rs", &["fn *(", ".*("]),
     ("python/src/autothrottle/_shared/host.py", &["def *("]),
     ("js/core/host.ts", &[" +(", "'+'", " +:"]),
     ("tower/src/host.rs", &["engine.*("]),
@@ -24,11 +24,11 @@ const GROUPS: [(&str, &[&str]); 5] = [
 
 /// Where a verb of all hosts has another form: the host, its verbs, why.
 const OTHERWISE: [(&str, &str, &str); 6] = [
-    ("bindings/component/wit/engine.wit", "wake_at", "an answer has it"),
-    ("bindings/component/src/lib.rs", "send_at_once", "the form for many scopes"),
+    ("crates/bindings/component/wit/engine.wit", "wake_at", "an answer has it"),
+    ("crates/bindings/component/src/lib.rs", "send_at_once", "the form for many scopes"),
     ("python/src/autothrottle/_shared/host.py", "wake_at", "an answer has it"),
     ("js/core/host.ts", "scope_stats", "`stats` takes a scope"),
-    ("bindings/shared/src/lib.rs", "adjust hold pause reset resume", "one verb, `order`"),
+    ("crates/bindings/shared/src/lib.rs", "adjust hold pause reset resume", "one verb, `order`"),
     (
         "tower/src/host.rs",
         "keep_alive release scope_stats scopes stats watch",

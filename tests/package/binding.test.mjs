@@ -1,4 +1,4 @@
-/** The binding's own tests, which stand in `bindings/convert/tests/`: in Node, Chromium and Firefox. */
+/** The binding's own tests, which stand in `crates/bindings/convert/tests/`: in Node, Chromium and Firefox. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -51,7 +51,7 @@ before(() => {
   writeFileSync(join(folder, 'index.html'), PAGE)
 })
 
-const written = readFileSync(join(root, 'bindings/convert/tests/values.rs'), 'utf8')
+const written = readFileSync(join(root, 'crates/bindings/convert/tests/values.rs'), 'utf8')
 const count = written.match(/^#\[wasm_bindgen_test\]$/gm).length
 const isGreen = new RegExp(`test result: ok\\. ${count} passed; 0 failed`)
 

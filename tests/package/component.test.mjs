@@ -31,7 +31,7 @@ function interfaces(wit) {
 
 test('it imports nothing and exports what the WIT says', () => {
   const made = capture('cargo', ['xtask-component', 'wit', shipped('component')])
-  const typed = capture('cargo', ['xtask-component', 'wit', 'bindings/component/wit'])
+  const typed = capture('cargo', ['xtask-component', 'wit', 'crates/bindings/component/wit'])
   assert.ok(made && typed)
   assert.doesNotMatch(made, /\bimport\b/)
   const world = /world [\w-]+ \{([\s\S]*?)\}/.exec(made)[1]
@@ -46,7 +46,7 @@ test('it imports nothing and exports what the WIT says', () => {
 
 test('the WIT is shipped beside it, and each of its items is documented', () => {
   const wit = readFileSync(shipped('component.wit'), 'utf8')
-  assert.equal(wit, readFileSync(join(root, 'bindings/component/wit/engine.wit'), 'utf8'))
+  assert.equal(wit, readFileSync(join(root, 'crates/bindings/component/wit/engine.wit'), 'utf8'))
   const lines = wit.split('\n')
   for (const [place, line] of lines.entries()) {
     const isItem =

@@ -12,7 +12,7 @@ const { folder, version, dist, name, url, options, offline, atOnce = 4, ...store
 const of = (file) => import(new URL(file, dist ?? new URL('../../dist/', import.meta.url)))
 const { createThrottle } = await of('node/index.js')
 
-const frame = readFileSync(new URL('../../shared/src/frame.rs', import.meta.url), 'utf8')
+const frame = readFileSync(new URL('../../crates/shared/src/frame.rs', import.meta.url), 'utf8')
 const OURS = Number(/VERSION: u8 = (\d+);/.exec(frame)[1])
 
 /** The second byte of a frame is the version of the protocol: this one's and the other's change places. */

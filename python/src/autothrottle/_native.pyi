@@ -8,7 +8,7 @@ All times are ``int`` nanoseconds: instants of a clock that only goes forward (`
 spans, and wall time (``time.time_ns()``). Options are those of ``docs/settings.md``: camelCase and
 milliseconds, the one document that every host of this engine shares.
 
-``bindings/python`` makes this module.
+``crates/bindings/python`` makes this module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ SCRAPY_KEYS: dict[str, dict[str, tuple[str, str]]]
 NO_ANSWER: str
 NO_ANSWER_BY_TLS: str
 COMPETE: str
-"""The scripts of the store: see ``shared/src/store.rs``."""
+"""The scripts of the store: see ``crates/shared/src/store.rs``."""
 RENEW: str
 SEND: str
 RELEASE: str

@@ -1,7 +1,7 @@
 """Groups of processes in virtual time, by this package's host: what it hands over, and what it gives back.
 
-Promises that hold under any fault are the machine's, and are played in Rust (``shared/tests``): loss, kills,
-clocks.
+Promises that hold under any fault are the machine's, and are played in Rust (``crates/shared/tests``): loss,
+kills, clocks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Processes that share a limit, in virtual time: their clocks, the network between them, and the store that
-elects. Faults are the machine's affair, and are played in Rust (``shared/tests``): here is the host around
-it.
+elects. Faults are the machine's affair, and are played in Rust (``crates/shared/tests``): here is the
+host around it.
 """
 
 from __future__ import annotations

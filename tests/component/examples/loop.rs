@@ -8,7 +8,7 @@ use wasmtime::{
     component::{Component, Linker, bindgen},
 };
 
-bindgen!({ path: "../../bindings/component/wit", world: "throttle" });
+bindgen!({ path: "../../crates/bindings/component/wit", world: "throttle" });
 
 fn main() -> wasmtime::Result<()> {
     let engine = Engine::new(&Config::new())?;

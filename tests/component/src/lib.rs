@@ -15,7 +15,7 @@ use wasmtime::{
     component::{Component, Linker, ResourceAny},
 };
 
-wasmtime::component::bindgen!({ path: "../../bindings/component/wit", world: "throttle" });
+wasmtime::component::bindgen!({ path: "../../crates/bindings/component/wit", world: "throttle" });
 
 pub use exports::autothrottle::engine::throttling as wit;
 

@@ -1,6 +1,6 @@
 /**
  * Processes that share a limit, in virtual time: their clocks, the network between them, and the store that
- * elects. `shared/tests/` plays the machine under faults; here it is the host around it.
+ * elects. `crates/shared/tests/` plays the machine under faults; here it is the host around it.
  */
 
 import { type Clock, createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'

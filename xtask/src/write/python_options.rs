@@ -1,6 +1,6 @@
 //! `python/src/autothrottle/options.py`: Python's types of the options, from the table of settings. Names are
 //! in Python's case, times are seconds, and what only JavaScript has is left out. (The native module has the
-//! table itself: `bindings/python/src/tables.rs`.)
+//! table itself: `crates/bindings/python/src/tables.rs`.)
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
 //! Python's types of the rows of `src/record.rs`: the engine's in whole nanoseconds (`_records.py`) and a
 //! throttle's in seconds (`_stats.py`). Names are in Python's case and have no unit. (The native module fills
-//! them in: `bindings/python/src/answers.rs`.)
+//! them in: `crates/bindings/python/src/answers.rs`.)
 
 use std::{collections::BTreeSet, fmt::Write};
 

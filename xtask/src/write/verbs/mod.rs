@@ -1,6 +1,6 @@
 //! The verbs of the engine, read from `impl Boundary` (`src/boundary/`): its hosts forward most of them, and
 //! those lines are written from here, between two marks in each host's file. A group's are read from `impl
-//! Shared` (`shared/src/`) in the same way.
+//! Shared` (`crates/shared/src/`) in the same way.
 
 mod pages;
 mod rust;
@@ -132,7 +132,7 @@ fn methods_of(block: &str, found: &mut Vec<Method>) {
 /// The files of `impl Boundary` and `impl Shared`.
 pub const BOUNDARY: [&str; 3] =
     ["src/boundary/mod.rs", "src/boundary/elsewhere.rs", "src/boundary/outcome.rs"];
-const MACHINE: [&str; 2] = ["shared/src/machine.rs", "shared/src/status.rs"];
+const MACHINE: [&str; 2] = ["crates/shared/src/machine.rs", "crates/shared/src/status.rs"];
 
 fn has(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|each| each == name)

@@ -12,7 +12,7 @@ fn needs_room(verb: &Verb) -> bool {
     verb.changes && verb.arguments.iter().any(|&(_, kind)| kind == Kind::Text)
 }
 
-/// Of `forward!` in `bindings/javascript`.
+/// Of `forward!` in `crates/bindings/javascript`.
 pub fn javascript(root: &Path) -> String {
     forwarded(root, false)
 }
@@ -72,7 +72,7 @@ fn plain(name: &str, kind: Kind) -> String {
     }
 }
 
-/// Of `impl GuestEngine` in `bindings/component`.
+/// Of `impl GuestEngine` in `crates/bindings/component`.
 pub fn component(root: &Path) -> String {
     methods(verbs(root).iter().map(|verb| {
         let mut arguments = vec!["&self".to_string()];
@@ -145,7 +145,7 @@ fn pymethods(verbs: Vec<Verb>, by_hand: &str, asked: &str, pass: fn(&str, Kind) 
     }))
 }
 
-/// Of `Engine` in `bindings/python`.
+/// Of `Engine` in `crates/bindings/python`.
 pub fn python(root: &Path) -> String {
     pymethods(verbs(root), "adjust", "boundary", |name, kind| match kind {
         Kind::Instant => format!("{name}.now()"),
@@ -157,7 +157,7 @@ pub fn python(root: &Path) -> String {
     })
 }
 
-/// Of `Shared` in `bindings/python`.
+/// Of `Shared` in `crates/bindings/python`.
 pub fn python_group(root: &Path) -> String {
     pymethods(group_verbs(root), "", "machine", |name, kind| match kind {
         Kind::Instant => format!("instant({name})"),
@@ -168,7 +168,7 @@ pub fn python_group(root: &Path) -> String {
     })
 }
 
-/// Of `WasmShared` in `bindings/shared`.
+/// Of `WasmShared` in `crates/bindings/shared`.
 pub fn shared(root: &Path) -> String {
     methods(group_verbs(root).iter().map(|verb| {
         let takes_time = verb.arguments.iter().any(|(name, _)| name == "now");

@@ -44,9 +44,7 @@ impl Warning {
             Self::Offline { does, members, why } => {
                 let does = match (does, members) {
                     (Offline::Divide, Some(members)) => {
-                        format!(
-                            "goes on alone with one {members}th of every limit; requests of a strict quota wait"
-                        )
+                        format!("goes on alone with 1/{members} of every limit; requests of a strict quota wait")
                     }
                     (Offline::Fail, _) => "fails what waits".into(),
                     (_, None) => {
