@@ -40,7 +40,7 @@ fn policies_know_nothing_but_time_and_chance() {
 
 #[test]
 fn the_core_knows_no_host() {
-    for (name, text) in ["src", "crates"].into_iter().flat_map(sources) {
+    for (name, text) in ["src", "crates/reading", "crates/llm"].into_iter().flat_map(sources) {
         for word in ["wasm_bindgen", "js_sys", "getrandom", "target_arch"] {
             assert!(!text.contains(word), "{name} names {word}");
         }
@@ -85,8 +85,8 @@ fn every_file_opens_with_its_idea() {
 #[test]
 fn no_source_file_is_longer_than_600_lines() {
     let too_long: [&str; 0] = [];
-    for (name, text) in ["src", "crates", "xtask", "js"].into_iter().flat_map(sources)
-    {
+    let all = ["src", "crates", "xtask", "js"].into_iter().flat_map(sources);
+    for (name, text) in all.filter(|(name, _)| !name.contains("/tests/")) {
         let lines = text.lines().count();
         if too_long.contains(&name.as_str()) {
             assert!(lines > 600, "{name} has {lines} lines: it is no exception any more");
