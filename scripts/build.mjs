@@ -65,7 +65,7 @@ export async function build({ withComponent = true } = {}) {
 
 /** Writes the scripts and words of the store for `js/`, without comments; what several begin with, once. */
 function storeScripts() {
-  const text = readFileSync(`${root}/shared/src/store.rs`, 'utf8')
+  const text = readFileSync(`${root}/crates/shared/src/store.rs`, 'utf8')
   const lua = (script, claim = '') => `\`${claim}${script.replaceAll(/^--.*\n|^ +/gm, '')}\`\n`
   const [, claim] = /concat!\(\s*r"([^"]*)"/.exec(text)
   const written = [...text.matchAll(/const (\w+): &str =\s*(publishing)?[^"]*"([^"]*)"/g)].map(
