@@ -4,6 +4,9 @@
  *
  * A call of ours decides by host, delay, quota and backoff, and hears what came back; one of p-limit's counts
  * to ten. The last column has the aim, on a quiet machine.
+ *
+ * `-- --node PATH` runs all once more in another Node, as often as it stands there (`npm install node@24`
+ * brings one). The last table has a column for each.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +19,11 @@ import pLimit from 'p-limit'
 import PQueue from 'p-queue'
 
 const isQuick = process.argv.includes('--quick')
+/** The other Node that this is, for a column: then the last line is all rows as JSON. */
+const isColumn = process.argv.includes('--column')
+const nodes = process.argv.filter((_, place) => process.argv[place - 1] === '--node')
+/** Rows that have an aim, as `[title: name, figure, aim]`. */
+const rows = []
 const CALLS = isQuick ? 20_000 : 50_000
 const ROUNDS = isQuick ? 5 : 15
 const free = { maxInFlight: 1000, defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 } }
@@ -45,16 +53,22 @@ const each = (call) => async () => {
   for (let index = 0; index < CALLS; index++) await call()
 }
 
-const aimed = (aim, sign = '≤') => (aim === undefined ? '' : `   aim ${sign} ${aim}`)
+/** The aim of a row, which is noted for the last table. */
+function aimed(title, name, figure, aim, sign = '≤') {
+  if (aim === undefined) return ''
+  rows.push([`${title}: ${name}`, figure, `${sign} ${aim}`])
+  return `   aim ${sign} ${aim}`
+}
 
-function table(title, least, base, { aims = {}, isDifference = false } = {}) {
+function table(title, least, base, { aims = {}, isDifference = false, isAbsolute = false } = {}) {
   console.log(`\n${title}`)
   for (const [name, nanos] of Object.entries(least)) {
     const beside = isDifference
       ? `${((nanos - least[base]) / 1000).toFixed(2)} µs over`
       : `${(nanos / least[base]).toFixed(2)} ×`
     const cells = [name.padEnd(34), nanos.toFixed(0).padStart(7), 'ns', beside.padStart(14)]
-    console.log(`  ${cells.join(' ')}${aimed(aims[name])}`)
+    const figure = isAbsolute ? `${nanos.toFixed(0)} ns` : beside
+    console.log(`  ${cells.join(' ')}${aimed(title, name, figure, aims[name])}`)
   }
 }
 
@@ -128,7 +142,8 @@ function table(title, least, base, { aims = {}, isDifference = false } = {}) {
     }
     aims[name] = `${aim} ns`
   }
-  table('the engine alone, a permit and its end', await race(calls, CALLS), 'slots alone', { aims })
+  const least = await race(calls, CALLS)
+  table('the engine alone, a permit and its end', least, 'slots alone', { aims, isAbsolute: true })
 }
 {
   const fields = Array.from({ length: 20 }, (_, index) => [`x-field-${index}`, `value ${index}`])
@@ -184,7 +199,7 @@ function table(title, least, base, { aims = {}, isDifference = false } = {}) {
   console.log(`\nend to end over loopback, ${MANY} requests, ${AT_ONCE} at a time: requests per second`)
   for (const [name, least] of Object.entries(seconds)) {
     const beside = (seconds['p-limit'] / least).toFixed(2)
-    const aim = aimed(name === 'p-limit' ? undefined : 0.97, '≥')
+    const aim = aimed('end to end', name, `${beside} ×`, name === 'p-limit' ? undefined : 0.97, '≥')
     console.log(
       `  ${name.padEnd(34)} ${(MANY / least).toFixed(0).padStart(7)}     ${beside.padStart(11)} ×${aim}`,
     )
@@ -244,8 +259,30 @@ function table(title, least, base, { aims = {}, isDifference = false } = {}) {
     for (const [name, body] of Object.entries(programs)) least[name] = Math.min(least[name] ?? 1e9, cpu(body))
   for (const [name, ms] of Object.entries(least)) {
     const beside = `${(ms / least['p-queue']).toFixed(2)} × p-queue`
-    const aim = aimed(name === 'autothrottle' ? 2.2 : undefined)
+    const aim = aimed('first permit', name, beside, name === 'autothrottle' ? 2.2 : undefined)
     console.log(`  ${name.padEnd(34)} ${ms.toFixed(1).padStart(7)} ms  ${beside.padStart(14)}${aim}`)
   }
+}
+if (isColumn) console.log(`\n${JSON.stringify(rows)}`)
+if (nodes.length > 0) {
+  const columns = [[process.version, rows]]
+  for (const node of nodes) {
+    const words = [fileURLToPath(import.meta.url), '--column', ...(isQuick ? ['--quick'] : [])]
+    const run = spawnSync(node, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    if (run.status !== 0) throw new Error(`${node}: exit code ${run.status}`)
+    const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' })
+    columns.push([stdout.trim(), JSON.parse(run.stdout.trimEnd().split('\n').at(-1))])
+  }
+  const wide = (cells, aim) => console.log(`  ${cells.map((cell) => cell.padStart(16)).join('')}   ${aim}`)
+  console.log('\nrows with an aim, by version of Node')
+  wide(
+    columns.map(([version]) => version),
+    'aim',
+  )
+  for (const [place, [name, , aim]] of rows.entries())
+    wide(
+      columns.map(([, figures]) => figures[place][1]),
+      `${aim}   ${name}`,
+    )
 }
 process.exit(0)
