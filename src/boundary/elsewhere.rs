@@ -99,7 +99,8 @@ impl Boundary {
         let Heard { hint, asked, .. } = heard;
         let delay = if let Verdict::Again(delay) = verdict { delay.millis() } else { f64::NAN };
         let ms = |span: Option<Span>| span.map_or(f64::NAN, Span::millis);
-        let kept = outcome.flags & (flags::KEEP_DELAY | flags::GOOD | flags::BAD | flags::NAMED_ONLY);
+        let kept = flags::KEEP_DELAY | flags::GOOD | flags::BAD | flags::NAMED_ONLY | flags::REPEATED;
+        let kept = outcome.flags & kept;
         let said = [
             (hint.is_quota, flags::IS_QUOTA),
             (hint.is_rough, flags::IS_ROUGH),

@@ -70,6 +70,8 @@ pub mod flags {
     pub const IS_LIMIT: u32 = 1 << 12;
     /// It cannot be sent twice: where it would be sent again, it is [over](super::Settled::NotReplayable).
     pub const NOT_REPLAYABLE: u32 = 1 << 13;
+    /// It stands in the place of a request that had no answer.
+    pub const REPEATED: u32 = 1 << 14;
 }
 
 /// How a request ended: everything at once.
@@ -433,6 +435,9 @@ impl Boundary {
         let rest = rest.map(|((told, parts), whole)| told.rest(whole, parts));
         let hint = rest.as_ref().map(|(hint, _)| hint).or(whole);
         let is_of_one = rest.as_ref().is_some_and(|&(_, is_of_one)| is_of_one);
+        if outcome.has(flags::REPEATED) {
+            self.engine.mark_repeated(ticket);
+        }
         let same = outcome.feedback(None, hint, is_of_one);
         let of = |scope: ScopeId| outcome.feedback(outcome.record(scope.to_number()), hint, is_of_one);
         let news = if outcome.scopes.is_empty() { News::Same(&same) } else { News::Each(&of) };

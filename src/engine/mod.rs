@@ -516,6 +516,14 @@ impl Engine {
         }
     }
 
+    /// A request in flight stands in the place of one that had no answer.
+    pub(crate) fn mark_repeated(&mut self, ticket: Ticket) {
+        self.enrol_express(ticket);
+        if self.queue.get(ticket).is_some() {
+            self.queue.entry(ticket.0.index).has_failed = true;
+        }
+    }
+
     /// Lets the scopes hear how a request ended. False if it was not in flight; else its ticket is still
     /// there.
     fn apply_feedback(&mut self, now: Instant, ticket: Ticket, news: News) -> bool {

@@ -124,7 +124,8 @@ impl Host {
     ) {
         let told = Told::new(outcome);
         self.route(now, ticket, target, !told.lines.is_empty());
-        let ended = boundary::Outcome { latency_ms, ..told.outcome(0) };
+        let repeated = if target.is_repeat { flags::REPEATED } else { 0 };
+        let ended = boundary::Outcome { latency_ms, ..told.outcome(repeated) };
         match self {
             Self::Own(engine) => _ = engine.settle(now.millis(), ticket.to_number(), &ended),
             #[cfg(feature = "_shared")]

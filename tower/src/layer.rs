@@ -10,7 +10,7 @@ use std::{
 use http::{Request, Response, header::HOST};
 use tower::{Layer, Service, ServiceExt};
 
-use crate::{Error, Outcome, Target, Throttle, answer::failure_of};
+use crate::{Error, Outcome, Target, Throttle, answer::failure_of, target::Repeated};
 
 /// The error of a service below, or [`Error`] where the request could never leave.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -85,5 +85,7 @@ fn target_of<B>(request: &Request<B>) -> Result<Target, Error> {
         }
         _ => request.uri().try_into()?,
     };
-    Ok(target.by(request.method(), request.uri().clone()))
+    let mut target = target.by(request.method(), request.uri().clone());
+    target.is_repeat = request.extensions().get::<Repeated>().is_some();
+    Ok(target)
 }

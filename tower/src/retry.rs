@@ -6,7 +6,7 @@ use autothrottle::policy::retry::Verdict;
 use http::{Request, Response};
 use tower::retry::Policy;
 
-use crate::{Answer, BoxError, Outcome, Throttle, answer::failure_of};
+use crate::{Answer, BoxError, Outcome, Throttle, answer::failure_of, target::Repeated};
 
 /// A [`Policy`] for tower's `RetryLayer`, above the throttle: an attempt waits for its permit like any request.
 ///
@@ -68,6 +68,9 @@ impl<B: Clone, R> Policy<Request<B>, Response<R>, BoxError> for Retry {
             return None;
         }
         let wait = self.wait(answer)?;
+        if answer.is_err() {
+            request.extensions_mut().insert(Repeated);
+        }
         self.left -= 1;
         Some(Box::pin(async move {
             if !wait.is_zero() {

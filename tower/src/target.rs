@@ -31,7 +31,13 @@ pub struct Target {
     pub(crate) call: Option<Arc<Call>>,
     pub(crate) priority: f64,
     pub(crate) delay: Duration,
+    /// Whether an attempt before it had no answer.
+    pub(crate) is_repeat: bool,
 }
+
+/// In the extensions of a request: an attempt before it had no answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeated;
 
 /// A method and a URL.
 pub(crate) type Call = (Method, Uri);
@@ -40,7 +46,7 @@ impl Target {
     /// A scope of this name, at cost 1.
     pub fn scope(name: impl Into<String>) -> Self {
         let (first, more) = ((name.into().into(), 1.0), Vec::new());
-        Self { first, more, call: None, priority: 0.0, delay: Duration::ZERO }
+        Self { first, more, call: None, priority: 0.0, delay: Duration::ZERO, is_repeat: false }
     }
 
     /// One more scope, and what the request costs there, in units of its `quota` or `rate`.
