@@ -127,9 +127,9 @@ export class Runner {
   }
 
   /**
-   * Settles, and gives what the next call of the function waits for, if there is one. If the permit was settled
-   * while the function ran, that verdict decides. If its request had a good answer then, and the function
-   * throws a refusal or a failure, the later word counts, too.
+   * Settles, and gives what the next call of the function waits for, if there is one. If the permit was
+   * settled while the function ran, that verdict decides. If its request had a good answer then, and the
+   * function throws a refusal or a failure, the later word counts, too.
    */
   #end<T>(
     permit: Permit,
