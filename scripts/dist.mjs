@@ -316,7 +316,7 @@ async function program(source, outfile) {
   chmodSync(outfile, 0o755)
 }
 
-/** Tells JSR where the types of its entries are, which others do not look at, and which entries it leaves out. */
+/** Tells JSR, and no other reader, where the types of its entries are, and which entries it leaves out. */
 function typesForJsr() {
   const jsr = JSON.parse(readFileSync(`${root}/jsr.json`, 'utf8'))
   const { exports } = jsr
