@@ -70,7 +70,7 @@ test('waits by scope and reason add up to the time that passed', { skip }, async
   )
 })
 
-test('what came of requests, what waits, and the gap in force', { skip }, async () => {
+test('metrics have the ends of requests, those that wait, and the gap in force', { skip }, async () => {
   let status = 429
   const fetch = async () => new Response(null, { status })
   const { clock, throttle, stop, points } = await setUp({ fetch, delay: 500, jitter: false })
@@ -121,6 +121,6 @@ test('a span of the wait lies under the span of the caller', { skip }, async () 
   )
 })
 
-test('what is no throttle is a TypeError', { skip }, () => {
+test('an argument that is no throttle is a TypeError', { skip }, () => {
   assert.throws(() => instrument({}), { name: 'TypeError', message: /wants a throttle/ })
 })

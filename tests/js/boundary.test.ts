@@ -68,7 +68,7 @@ function generated(outcome: unknown): Iterable<never> {
   return (outcome as { scopes: () => Iterable<never> }).scopes()
 }
 
-test('what became of a request is said, and what the server asked to wait', () => {
+test('settle gives the end of a request, and the wait that the server asked for', () => {
   const { engine, ticket } = sent({ ...PLAIN, retry: { limit: 1, maxRetryAfter: 5000 } } as EngineOptions)
   assert.equal(engine.settle(5, 77, REFUSAL), 'unknown')
   assert.ok(Number.isNaN(engine.askedMs))
@@ -85,7 +85,7 @@ test('what became of a request is said, and what the server asked to wait', () =
   assert.equal(other.settle(at, next, { status: 200, retry: true }), 'over')
 })
 
-test('what cannot be sent twice is over, and no request was cancelled', () => {
+test('a request that cannot be sent twice is over, and no request was cancelled', () => {
   const once = { retry: true, replayable: false }
   for (const [asked, waits] of [
     [{}, 0],

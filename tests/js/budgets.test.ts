@@ -255,7 +255,7 @@ test('a settled cost is where a later correction begins', async () => {
   assert.equal(throttle.peek({ scopes: { tokens: 5001 } }).reason, 'rate')
 })
 
-test('what sent its request with `fetch` is corrected through its permit', async () => {
+test('a cost that `fetch` sent with is corrected through its permit', async () => {
   const answers = [429, 200]
   const made = throttleOf({
     retry: { limit: 1, statusCodes: [429] },

@@ -27,7 +27,7 @@ test('a call that does not wait crosses the boundary to enter and to settle, and
   assert.deepEqual(counts, { sendOne: 20, settle: 0, settleQuietly: 20, ...none })
 })
 
-test('who comes behind another that waits crosses the boundary to wait, and no more', async () => {
+test('a request behind another that waits crosses the boundary to wait, and no more', async () => {
   const throttle = createThrottle({ maxInFlight: 1, defaults: free })
   const order: string[] = []
   const run = (name: string, priority = 0) =>

@@ -101,7 +101,7 @@ test('a start that redirects to another host goes on there, without what says wh
   assert.deepEqual(seen, { start: 'me', www: null, a: null })
 })
 
-test('what says who we are goes to the origins that were given: no other scheme, no other port', async () => {
+test('credentials go to the origins that were given: no other scheme, no other port', async () => {
   const seen: Record<string, string | null> = {}
   const note =
     (name: string, body: string): Page =>

@@ -218,7 +218,7 @@ test('--insecure is said to Node, which warns about it', async () => {
   assert.deepEqual(env, { NODE_TLS_REJECT_UNAUTHORIZED: '0' })
 })
 
-test('what makes no sense is refused before anything is sent', () => {
+test('options that make no sense are refused before anything is sent', () => {
   assert.throws(() => networkOf({ proxy: 'proxy.example:3128' }), /--proxy: want a URL that starts with http/)
   assert.throws(() => networkOf({ ca: 'none.pem' }), /--ca: there is no file none.pem/)
   assert.throws(() => networkOf({ ca: 'package.json' }), /--ca: want a file of certificates in PEM/)
@@ -243,7 +243,7 @@ test('the pace is what was typed, all of it', () => {
   })
 })
 
-test('what OpenSSL says is told without its numbers and places', () => {
+test('an error of OpenSSL is printed without its numbers and places', () => {
   const said =
     '804C49F8:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../s3_record.c:350:\n'
   const cause = Object.assign(new Error(said), { code: 'EPROTO' })

@@ -211,7 +211,7 @@ test('JSON is JSON', () => {
   for (const { code } of found) JSON.parse(code)
 })
 
-test('what the pages type in a shell are commands and options that there are', () => {
+test('the pages type commands and options in a shell that exist', () => {
   const help = (name: string) =>
     execFileSync(process.execPath, [`${root}dist/cli/bin.js`, name, '--help'], { encoding: 'utf8' })
   const typed = PAGES.flatMap(blocksOf)
@@ -367,7 +367,7 @@ test('as fast as it can bear', async () => {
   assert.ok(refused <= 15, `${refused} refused in five minutes`)
 })
 
-test('what Scrapy does', async () => {
+test('I want what Scrapy does', async () => {
   const { sends } = await measure('what Scrapy does', 600_000, 2000, good)
   const learned = gaps(sends.filter((at) => at > 120_000))
   const mean = learned.reduce((sum, gap) => sum + gap, 0) / learned.length
@@ -375,7 +375,7 @@ test('what Scrapy does', async () => {
   assert.ok(mean > 1900 && mean < 2100, `the delay follows the latency: ${mean.toFixed(0)} ms`)
 })
 
-test("what my API's headers say", async () => {
+test("I want what my API's headers say", async () => {
   // Sixty in ten seconds, counted from the first.
   let opened = Number.NEGATIVE_INFINITY
   let left = 0

@@ -34,7 +34,7 @@ function make(options: ThrottleOptions = {}) {
   return { clock, sent, throttle, drained }
 }
 
-test('what waits and what is in flight ends; what is new is refused by name, in each way in', async () => {
+test('requests that wait or are in flight end; new ones are refused by name, in each way in', async () => {
   const { clock, sent, throttle, drained } = make()
   const taken = [1, 2, 3].map((each) => throttle.fetch(page + each))
   const over = drained()

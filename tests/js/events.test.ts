@@ -248,7 +248,7 @@ test('a setting without effect is a line, too', async () => {
   assert.match(lines[0]!, /^autothrottle: scopes\."a\.example"\.concurrency has no effect.*\(no-effect\)$/)
 })
 
-test('who listens gets the event, and there is no line', async () => {
+test('a listener gets the event, and there is no line', async () => {
   const codes: string[] = []
   const lines = await printed(() => {
     const throttle = slow()
@@ -370,7 +370,7 @@ function saying(options: ThrottleOptions = {}) {
   return { throttle, said }
 }
 
-test('what hides its members where an object of settings belongs is refused by name', async () => {
+test('an object of settings that hides its members is refused by name', async () => {
   const table: [options: unknown, path: string, got: string][] = [
     [new Map([['rate', 5]]), 'options', 'an object (Map)'],
     [new URLSearchParams('rate=5'), 'options', 'an object (URLSearchParams)'],

@@ -78,7 +78,7 @@ test('a cause is looked for as deep as clients nest them, and no deeper', () => 
   assert.equal(failureOf(ring), NEITHER)
 })
 
-test('what is no error, an abort, or a timeout by its name', () => {
+test('a failure is no error, an abort, or a timeout by its name', () => {
   for (const nothing of [undefined, null, 'fetch failed', 7, () => {}, {}])
     assert.equal(failureOf(nothing), NEITHER)
   assert.equal(failureOf(new DOMException('stop', 'AbortError')), NEITHER)
@@ -87,7 +87,7 @@ test('what is no error, an abort, or a timeout by its name', () => {
   assert.equal(failureOf(caused({ name: 'TimeoutError' })), TIMEOUT)
 })
 
-test('what fetch rejects with is the connection’s, unless it was aborted by the caller or took too long', () => {
+test('a rejection of fetch is the connection’s, unless the caller aborted it or it took too long', () => {
   const aborted = (reason?: unknown) => AbortSignal.abort(reason)
   assert.equal(failureOfRequest(new Error('whatever')), CONNECTION)
   assert.equal(failureOfRequest(null), CONNECTION)

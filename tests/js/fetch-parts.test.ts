@@ -92,7 +92,7 @@ test('a watched body that fails or is cancelled says so, and the real one hears 
   assert.deepEqual([left.ends, state.cancelled], [[undefined], 'enough'])
 })
 
-test('what has no body, or a body that is read, is over at once and stays as it is', () => {
+test('an answer without a body, or whose body is read, is over at once and stays as it is', () => {
   const read = new Response('text')
   const reader = read.body!.getReader()
   const strange = { status: 200, body: { locked: false } } as unknown as Response
@@ -169,7 +169,7 @@ const moved = (status: number, location?: string, type?: ResponseType) => {
   return type ? withMetadata(response, { type }) : response
 }
 
-test('who follows redirects, and where they lead', () => {
+test('redirects are followed unless the call says otherwise, and lead to their Location', () => {
   assert.ok(follows(page, {}))
   assert.ok(follows(new URL(page), { redirect: 'follow' }))
   assert.ok(follows(new Request(page), {}))
@@ -255,7 +255,7 @@ test('fragments go along, and only who was redirected says so', () => {
   assert.equal(redirects.mark(new Response('x')).redirected, true)
 })
 
-test('what may be sent again: by its method, so often, with a body that is still there', async () => {
+test('a request may be sent again by its method, its attempts, and a body that is still there', async () => {
   const left = (input: string | Request, init: RequestInit, options: object = {}) =>
     new Retry({ limit: 2, ...options }, input, init).left > 0
   assert.ok(left(page, {}))

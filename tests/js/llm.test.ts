@@ -359,7 +359,7 @@ test('an answer without usage: the estimate stands, and is said once', async () 
   assert.equal(llm.stats().estimated, 2)
 })
 
-test('what a request asks: model, bound, text; pictures by their pixels, lists of tokens as they are', () => {
+test('a request to a model is read: model, bound, text; pictures by their pixels, lists of tokens as they are', () => {
   const asked = (path: string, json: object, count?: (text: string) => number) =>
     askedOf(new URL(`https://api.openai.com${path}`), 'POST', JSON.stringify(json), undefined, count)
   const chat = asked('/v1/chat/completions', { model: 'm', n: 3, max_completion_tokens: 50, messages: [] })
@@ -445,7 +445,7 @@ test('input that comes from the cache is learned: calls reserve what is usually 
   await (await call).text()
 })
 
-test('what asks no server passes; a nested SDK is told; forms and odd bodies pass', async () => {
+test('calls that ask no model pass; a nested SDK is reported; forms and odd bodies pass', async () => {
   const { clock, calls, throttle, warned } = setUp([() => used(1, 1)])
   const llm = llmFetch(throttle)
   await llm('data:,')

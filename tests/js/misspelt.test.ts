@@ -44,7 +44,7 @@ function make(options: ThrottleOptions = {}) {
   return createThrottle({ clock: new FakeClock(), fetch, ...options })
 }
 
-test('what is wrong in a list is said at its place, with what stands there', () => {
+test('an error in a list names its place, and the value there', () => {
   const want = 'want a status from 400 to 599; got'
   const retry = { limit: 1, statusCodes: [503, 202, '504'] as unknown as number[] }
   assert.equal(message({ retry }), `retry.statusCodes[1]: ${want} 202\nretry.statusCodes[2]: ${want} "504"`)
@@ -290,7 +290,7 @@ test('a host that no request meets, beside one that is hardly another, is told w
   assert.deepEqual(heard, told)
 })
 
-test('what is no list of items is told when map is called', () => {
+test('items that are no list are an error when map is called', () => {
   const untyped = make() as unknown as Record<string, (...args: unknown[]) => unknown>
   const want = 'map: want a list of items, or what gives them one by one; got'
   const table: [unknown, string][] = [
@@ -480,7 +480,7 @@ test('retry of one request, and what the retry of a function does not take', asy
   )
 })
 
-test('what belongs to the throttle, typed at a call', async () => {
+test('options of the throttle, typed at a call', async () => {
   const throttle = make()
   const untyped = throttle as unknown as Record<string, (...args: unknown[]) => unknown>
   const work = () => 1
@@ -499,7 +499,7 @@ test('what belongs to the throttle, typed at a call', async () => {
   for (const [call, expected] of table) await assert.rejects(async () => call(), expected)
 })
 
-test('what stands where the throttle, or the options of sharing, belong', () => {
+test('a wrong value in place of the throttle, or of the options of sharing', () => {
   const entries: [string, (throttle: never) => unknown][] = [
     ['throttleAdapter', (throttle) => throttleAdapter(throttle, {} as never)],
     ['throttleHandler', throttleHandler],

@@ -107,7 +107,7 @@ test('two scopes that wait for each other end', async () => {
   assert.deepEqual(await cross, [200, 200])
 })
 
-test('who is outside waits for its turn', async () => {
+test('a call outside of the function waits for its turn', async () => {
   const { clock, throttle, sent, sleep } = make({ maxInFlight: 1 })
   const slow = throttle.run(page, () => sleep(500))
   await clock.advance(1)
@@ -149,7 +149,7 @@ test('where a runtime knows nothing, the call is rejected with what to type', ()
     assert.equal(throttle.stats().inFlight, 0)
   }))
 
-test('so it is where another request was in flight at first, and in a callback of a timer', async () => {
+test('a nested call leaves also where another request was in flight at first, and in a callback of a timer', async () => {
   await blindly(async () => {
     const { clock, throttle, sleep } = make({ maxInFlight: 2 })
     const other = throttle.acquire('https://b.example/')
@@ -313,7 +313,7 @@ test('slots that do not come back for two minutes are told, once', async () => {
   }
 })
 
-test('what waits for resume is not stuck', async () => {
+test('a call that waits for resume is not stuck', async () => {
   const { clock, throttle, warned, sleep } = make({ maxInFlight: 1 })
   const nested = throttle.run(page, async () => {
     await sleep(1)

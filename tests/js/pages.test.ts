@@ -150,7 +150,7 @@ test('it is 900 words at most', () => {
   assert.ok(readme.split(/\s+/).length <= 900)
 })
 
-test('what stands under the title is what package.json and the table of sizes say', () => {
+test('the lines under the title agree with package.json and the table of sizes', () => {
   const { license, engines, dependencies, types } = JSON.parse(read('package.json'))
   const size = read('docs/comparison.md').match(/\| `autothrottle`, the module in it \| (\d+) \|/)?.[1]
   assert.ok(readme.includes(`${license} · Node ${engines.node.replace('>=', '≥ ')}, `))

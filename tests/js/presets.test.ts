@@ -62,7 +62,7 @@ for (const host of presetHosts)
     }
   })
 
-test('what presets gives is what createThrottle takes, and yours comes on top', () => {
+test('createThrottle takes the scopes of presets, and yours come on top', () => {
   const scopes = { ...presets(...presetHosts), 'api.stripe.com': { rate: 100 } }
   const throttle = createThrottle({ scopes })
   assert.equal(throttle.scope('api.stripe.com').stats.delayMs, 10)

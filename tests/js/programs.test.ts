@@ -137,7 +137,7 @@ describe('a stack overflow that a program caught', () => {
     assert.deepEqual(fresh, [CODE, 'true'])
   })
 
-  test('so it is in the module of shared limits, and a process that was broken off leaves its group', () => {
+  test('a call into the module of shared limits that is broken off ends it, and its process leaves the group', () => {
     const folder = mkdtempSync(join(tmpdir(), 'overflow-'))
     try {
       const shared = `local({ name: 'broken', folder: ${JSON.stringify(folder)} })`
@@ -196,7 +196,7 @@ describe('programs that end while requests wait', () => {
     assert.equal(one.status, 0)
   })
 
-  test('what never ends, or is never let go, is told by its name', () => {
+  test('a permit that never ends, or is never let go, is reported by its name', () => {
     const never = 'new Promise(() => {})'
     const told: [string, RegExp][] = [
       [`await throttle.run(url, () => ${never})`, /^permit-lost: .* never settled: 1 \(a function of run/],
@@ -226,7 +226,7 @@ describe('programs that end while requests wait', () => {
     }
   })
 
-  test('what map gave and no loop read is told when the program ends', () => {
+  test('results of map that no loop read are reported when the program ends', () => {
     const slip = run('const pages = await throttle.map([url], () => 1)')
     assert.match(
       slip.stdout,
@@ -281,7 +281,7 @@ test('help comes before anything is built', () => {
   assert.doesNotMatch(stdout, /building/)
 })
 
-test('so does the word about a slip', () => {
+test('a misspelt option is an error before anything is built', () => {
   const { status, stdout, stderr } = start('--max-page', '5')
   assert.equal(status, 2)
   assert.match(stderr, /^there is no option --max-page: did you mean --max-pages\?\n[\s\S]*--max-pages N/)

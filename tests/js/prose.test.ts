@@ -101,3 +101,16 @@ test('messages name who does what', () => {
   )
   assert.equal(found.join('\n'), '')
 })
+
+test('titles of tests open with their subject', () => {
+  const without = /\b(?:test|describe)\((["'`])(?:who|what|so)\b/
+  const found = filesOf('tests')
+    .filter((name) => /\.(?:ts|mjs)$/.test(name))
+    .flatMap((name) =>
+      read(name)
+        .split('\n')
+        .map((line, index) => `${name}:${index + 1}: ${line.trim()}`)
+        .filter((line) => without.test(line)),
+    )
+  assert.equal(found.join('\n'), '')
+})

@@ -120,7 +120,7 @@ test('a Location in UTF-8 leads where fetch goes, also to a host', async () => {
   assert.deepEqual(asked, ['/from', '/caf%C3%A9?q=%E6%9D%B1%E4%BA%AC', '/from', asked[1]])
 })
 
-test('what fetch refuses is refused: loops, strange places, streams that would be needed again', async () => {
+test('redirects that fetch refuses are refused: loops, strange places, streams that would be needed again', async () => {
   const here = await served((request, response) => {
     const to: Record<string, string> = {
       '/loop': '/loop',

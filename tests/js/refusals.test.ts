@@ -63,7 +63,7 @@ test('GraphQL cost points: 45 of 45 queries come through, none lost', async () =
   assert.equal((await all).filter(({ data }) => data).length, 45)
 })
 
-test('what getResponseBackoff calls bad is sent again, and what is good is not', async () => {
+test('an answer that getResponseBackoff calls bad is sent again, and a good one is not', async () => {
   let answers = 0
   const { clock, throttle, sent } = make({
     retry: { limit: 3 },
@@ -115,7 +115,7 @@ test('a `when` that throws is a ManagerError, and the slot comes back', async ()
   assert.throws(() => createThrottle(typed), { name: 'ConfigError', message: /retry\.when: want a function/ })
 })
 
-test('what a function throws after its permit’s fetch is heard: the later word counts', async () => {
+test('an error that a function throws after its permit’s fetch counts: the later word decides', async () => {
   const { clock, throttle } = make()
   const refused = throttle.run(page, async ({ fetch }) => {
     await fetch(page)
@@ -187,7 +187,7 @@ test('a function that sent requests and throws is called again as often as its r
       }
 })
 
-test('what its own fetch was refused is heard once', async () => {
+test('a refusal of the permit’s own fetch counts once', async () => {
   const { clock, throttle } = make({}, () => new Response('', { status: 429 }))
   const run = throttle.run(page, async ({ fetch }) => {
     const { status } = await fetch(page)

@@ -256,7 +256,7 @@ test('timeouts and connection errors are bad answers; an abort by the caller and
   assert.equal(throttle.scope('a.example').stats.backoffStep, 1)
 })
 
-test('who knows better than the status says so', async () => {
+test('a verdict of the caller counts more than the status', async () => {
   const { clock, throttle } = make({})
   const first = throttle.acquire(page)
   await clock.advance(0)
@@ -440,7 +440,7 @@ describe('retry of run, wrap and map', () => {
   })
 })
 
-test('what says x-should-retry: false is not sent again', async () => {
+test('an answer with x-should-retry: false is not sent again', async () => {
   const no = { 'retry-after': '1', 'x-should-retry': 'false' }
   const { clock, throttle, when } = make({ '/no': [no], '/yes': [{ 'retry-after': '1' }] })
   const both = Promise.all(['/no', '/yes'].map((path) => throttle.fetch(`https://a.example${path}`)))

@@ -122,7 +122,7 @@ const defaultsOf = (settings: ScrapySettings) => {
   return defaults
 }
 
-test('what is left out has the default of the draft, and what is off is off', () => {
+test('a setting that is left out has the default of the draft, and one that is off is off', () => {
   const defaults = draft
   assert.deepEqual(fromScrapySettings({}), { defaults })
   const off: ScrapySettings[] = [

@@ -150,7 +150,7 @@ test('an answer in one process holds all; each hears of it, in its own time', as
   assert.ok(holdUntil > b.now() && holdUntil < b.now() + 600, 'its own instant')
 })
 
-test('what a process hears last before it leaves, the others hear as well', async () => {
+test('the last answer of a process that leaves reaches the others', async () => {
   const { world, all } = throttles(2, { defaults: FREE })
   world.way = [2, 0]
   const [a, b] = all as [Throttle, Throttle]
@@ -199,7 +199,7 @@ test('a function that is called late, while others wait, is no trouble to a grou
   assert.deepEqual(sentAt, [0, 0, 0])
 })
 
-test('what is refused is an error of its own request', async () => {
+test('a refusal is an error of its own request', async () => {
   const options = { maxWaiting: 1, defaults: { ...FREE, concurrency: 1, quota: 3 } }
   const { world, all } = throttles(2, options)
   const [a, b] = all as [Throttle, Throttle]
@@ -236,7 +236,7 @@ test('settings, pauses and holds of any process count for all', async () => {
   assert.equal(typeof (await after(world, 200, c.acquire({ scopes: 'y' }))), 'object')
 })
 
-test('who closes hands over at once, with what was learned', async () => {
+test('a process that closes hands over at once, with all that was learned', async () => {
   const { world, all } = throttles(2, { defaults: { ...FREE, quota: { limit: 2, window: 60_000 } } })
   const [a, b] = all as [Throttle, Throttle]
   await after(
@@ -318,7 +318,7 @@ test('stats().shared says who decides, and an event each change', async () => {
   for (const seen of moves) assert.ok(seen.length < 12, String(seen))
 })
 
-test('what makes no sense is said when the throttle is made', () => {
+test('options of sharing that make no sense are an error when the throttle is made', () => {
   const shared = { open: () => assert.fail('not before the options are right') }
   assert.throws(() => createThrottle({ shared: 5 as never }), /shared: want what local\(\)/)
   assert.throws(

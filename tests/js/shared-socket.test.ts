@@ -114,7 +114,7 @@ test('a lock is left behind when it was seen for two seconds, whatever its time 
   await transport.close()
 })
 
-test('who was stopped between two calls does not take the socket of another for its own', {
+test('a process that was stopped between two calls does not take the socket of another for its own', {
   skip: isWindows,
 }, async () => {
   const where = folder()
@@ -135,7 +135,7 @@ test('who was stopped between two calls does not take the socket of another for 
   await transport.close()
 })
 
-test('what the writer remembers is there for the next one, though no process heard it', {
+test('the memory of the writer is there for the next one, though no process heard it', {
   skip: isWindows,
 }, async () => {
   const where = folder()
@@ -191,7 +191,7 @@ test('frames cross whole, in any pieces and both ways, and what a leader says co
   await Promise.all([a.close(), b.close()])
 })
 
-test('who was replaced while it was stopped, and was told by its clock, talks to the next one, not to itself', {
+test('a writer that was replaced while it was stopped, and learns it by its clock, talks to the next one, not to itself', {
   skip: isWindows,
 }, async () => {
   const where = folder()

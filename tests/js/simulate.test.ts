@@ -44,7 +44,7 @@ test('a load of a number of requests ends, and clients are told apart', () => {
   assert.equal(summary.fairness, 1)
 })
 
-test('what makes no sense is a ConfigError with every path', () => {
+test('options that make no sense are a ConfigError with every path', () => {
   const options = {
     server: { model: 'token-bucket', ratee: 5 },
     netwrk: {},
@@ -95,7 +95,7 @@ test('in any steps it is what `simulate` gives, and each request is told once', 
   }
 })
 
-test('what was changed on the way is in the recording, which replays to the last bit', () => {
+test('changes on the way are in the recording, which replays to the last bit', () => {
   const { duration: _, ...endless } = LIVE
   const simulation = createSimulation(endless)
   simulation.advance(10_000)
@@ -121,7 +121,7 @@ test('what was changed on the way is in the recording, which replays to the last
   assert.deepEqual(again.recording(), recording)
 })
 
-test('what is wrong on the way changes nothing and names its path', () => {
+test('a wrong change on the way changes no setting and names its path', () => {
   const simulation = createSimulation(LIVE)
   const wrong = (work: () => unknown, path: string) =>
     assert.throws(work, (error) => error instanceof ConfigError && error.path === path)

@@ -91,7 +91,7 @@ test('a header that is null is left out', async () => {
   }
 })
 
-test('what only looks like a signal is refused before anything waits', async () => {
+test('an object that only looks like a signal is refused before anything waits', async () => {
   const lookalikes = [{ throwIfAborted() {} }, { aborted: false }, 'signal', 5, true]
   for (const signal of lookalikes as unknown[] as AbortSignal[]) {
     const { throttle } = make({ defaults: { ...free, concurrency: 1 } })
@@ -326,7 +326,7 @@ test('refusals of one flight are one step, also where no time passes', async () 
 
 // A caller's mistake is no evidence about a server: it fails at once, is sent once, and slows no host down.
 
-test('what fetch refuses to send is no failed connection, and is not tried again', async () => {
+test('a request that fetch refuses to send is no failed connection, and is not tried again', async () => {
   const page = 'http://a.example/'
   const refused: [string, RequestInit][] = [
     [page, { body: 'GET has none' }],
@@ -437,7 +437,7 @@ test('the throttle may stand in the place of the global fetch', async () => {
   }
 })
 
-test('what reaches no server waits for none: a URL without a host', async () => {
+test('a URL without a host reaches no server, and waits for none', async () => {
   const sent: unknown[] = []
   const fetch = async (input: unknown) => {
     sent.push(input)

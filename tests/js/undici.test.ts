@@ -162,7 +162,7 @@ test("Node's own fetch through the global dispatcher", async () => {
   }
 })
 
-test('who aborts in flight says nothing of the server, whatever the reason looks like', async () => {
+test('an abort in flight is no fault of the server, whatever its reason looks like', async () => {
   const leaving = new AbortController()
   const reset = Object.assign(new Error('bored'), { code: 'ECONNRESET' })
   const { url, host } = await serve(() => leaving.abort(reset))

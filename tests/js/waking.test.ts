@@ -276,7 +276,7 @@ test('the driver sleeps until the engine says, and without an end where it has n
   assert.equal(clock.timers, 0)
 })
 
-test('who submits while permissions are handed out is asked for in the same drain, once', () => {
+test('a request that is submitted while others leave is polled for in the same drain, once', () => {
   const { engine, heard, tickets } = scripted([1])
   const driver = new Driver(engine, new FakeClock(), () => heard.push('rest'))
   const first = waiter(1, ['x'], heard)
@@ -421,7 +421,7 @@ test('one that is called late makes the next one later, by run, acquire and fetc
   }
 })
 
-test('what holds the loop until its request is on its way makes the next one later: a first fetch', async () => {
+test('a first fetch that holds the event loop makes the next request later', async () => {
   for (const way of ['run', 'run in time', 'fetch']) {
     const clock = new FakeClock()
     const starts: number[] = []

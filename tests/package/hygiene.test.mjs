@@ -102,7 +102,7 @@ test('it is small to install: files, bytes as they lie there, bytes on the way',
   assert.deepEqual(twice, [], 'no file is there twice')
 })
 
-test('what is inside stays inside: chunks, folders and the command are no entries', () => {
+test('chunks, folders and the command are no entries', () => {
   const chunk = readdirSync(join(installed, 'dist')).find((name) => name.startsWith('shared-'))
   const inside = [
     chunk.slice(0, -3),

@@ -51,7 +51,7 @@ for (const source of [
 ])
   test(`the module comes from ${source}`, () => assert.deepEqual(tried(source), ['works']))
 
-test('what is no module is refused, says why, and the next try may do', () => {
+test('initialize refuses bytes that are no module, says why, and may be tried again', () => {
   const other = "Buffer.concat([bytes.subarray(0, -1), Buffer.from('x')])"
   const said = tried(
     "response('<!doctype html>', 'text/html')",

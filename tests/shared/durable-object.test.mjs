@@ -144,7 +144,7 @@ else {
     await goOn(site)
   })
 
-  test('what one Worker is told, all are: a refusal slows them down', async (t) => {
+  test('a refusal that one Worker gets slows all of them down', async (t) => {
     const site = await siteOf(t, 5, 429)
     const query = { scope: 'bad', target: site.url, maxWait: 3000 }
     assert.equal((await workers.get('run', query)).status, 429)

@@ -302,7 +302,7 @@ else {
     await other.stop()
   })
 
-  test('what is no client, no name and no way to be offline is told at once, with its path', () => {
+  test('a wrong client, name or way to be offline is an error at once, with its path', () => {
     assert.throws(
       () => redis({}, { name: '', offline: 'pray', nmae: 1 }),
       (error) => {
