@@ -12,7 +12,13 @@ from typing import Any
 
 import pytest
 
-from autothrottle import ClosedError, ManagerError, ThreadThrottle, ThrottleTimeoutError
+from autothrottle import (
+    ClosedError,
+    ManagerError,
+    RetryAfterTooLongError,
+    ThreadThrottle,
+    ThrottleTimeoutError,
+)
 from autothrottle.testing import FakeClock
 from helpers import URL, Response, warned
 
@@ -252,3 +258,20 @@ def test_in_the_child(name: str) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_wait_is_that_of_its_own_request(clock: FakeClock) -> None:
+    throttle = ThreadThrottle(clock=clock, backoff=False, retry={"limit": 1})
+    scheduler: Any = throttle._scheduler
+    end, other = scheduler.end, throttle.acquire("https://b.example/")
+
+    def end_before_another(*given: Any) -> Any:
+        """As where another thread has its turn next."""
+        scheduler.end = end
+        verdict = end(*given)
+        other.settle(Response(200))
+        return verdict
+
+    scheduler.end = end_before_another
+    with pytest.raises(RetryAfterTooLongError, match="3600 s"):
+        throttle.run(URL, lambda: Response(429, {"Retry-After": "3600"}), retry=True)

@@ -90,7 +90,7 @@ async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Excha
 async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) -> Exchanged[R]:
     if core._robots is not None and asks_robots:
         await core._robots.admit(core, call)
-    settings, scheduler = core._settings, core._scheduler
+    settings = core._settings
     options, request = call.options, call.request
     start = core._clock.now()
     limit = seconds_of("request_timeout", options.get("request_timeout"))
@@ -127,7 +127,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 if verdict == "not-replayable":
                     raise BodyNotReplayableError()
                 if verdict == "too-long":
-                    asked = (scheduler.asked or 0) / NANOS
+                    asked = (permit.asked or 0) / NANOS
                     raise RetryAfterTooLongError(asked, settings.max_retry_after, response)
                 if not isinstance(verdict, Waiting):
                     return Exchanged(response, None)
@@ -161,9 +161,8 @@ def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: O
 
         return Exchanged(response, release)
     permit.report(outcome)
-    asked = core._scheduler.asked
     if place is not None:
-        _next_hop.set((place, asked or 0))
+        _next_hop.set((place, permit.asked or 0))
     return Exchanged(response, None)
 
 

@@ -88,8 +88,6 @@ class PermitOwner(Protocol):
     clock: Clock
     engine: Engine
     lock: AbstractContextManager[Any]
-    asked: int | None
-    """The wait that the server asked for in the request that was settled last."""
     by_hand: set[int]
     """The tickets of permits that are in no ``with`` block."""
 
@@ -190,7 +188,7 @@ class Permit:
         self._is_settled = False
         self.again: Wait | None = None  # How it waits for another attempt, if there may be one.
         self.verdict: Verdict | None = None  # The verdict at the end.
-        self.asked: int | None = None  # The server's wait, if the function was still running then.
+        self.asked: int | None = None  # The wait that the server asked for.
         self.heir: Permit | None = None  # The next permit of its request. (Itself would be a cycle.)
         self.scopes = scopes
         """The scopes that agreed."""
@@ -268,16 +266,16 @@ class Permit:
         """
         self._scheduler.adjust(self, cost)
 
-    def end(self, outcome: Outcome) -> None:
-        """Tells how it ended, once."""
+    def end(self, outcome: Outcome, is_over: bool = True) -> None:
+        """Tells how it ended, once. Its function ``is_over``: one that runs holds slots that another attempt
+        would wait for.
+        """
         if self.take():
-            self.verdict = self._scheduler.end(self, outcome, self.again)
+            self.verdict = self._scheduler.end(self, outcome, self.again, is_over)
 
     def report(self, outcome: Outcome) -> None:
-        """The same while its function runs: another attempt would hold slots that the function waits for."""
-        if self.take():
-            self.verdict = self._scheduler.end(self, outcome, self.again, False)
-            self.asked = self._scheduler.asked
+        """The same while its function runs."""
+        self.end(outcome, False)
 
     def give(self, target: object) -> Permit:
         """The same permit for who sends its request; this one is settled."""

@@ -78,9 +78,9 @@ async def run(
                 permit.end(outcome)
                 permit = permit.heir or permit
                 verdict = permit.verdict
-                if verdict == "too-long" and left > 0:
-                    asked = permit.asked or core._scheduler.asked or 0
-                    raise RetryAfterTooLongError(asked / NANOS, core._settings.max_retry_after, result)
+                if verdict == "too-long":
+                    asked = (permit.asked or 0) / NANOS
+                    raise RetryAfterTooLongError(asked, core._settings.max_retry_after, result)
                 if _is_over(verdict):
                     return result
             left -= 1

@@ -106,8 +106,6 @@ class Scheduler(Draining):
         self.typed = {name: place for place, of in places.items() for name in of.get(place) or ()}
         """Names in ``scopes`` and ``hints``, which are of hosts, and where each stands."""
         self.tally = Tally()
-        self.asked: int | None = None
-        """The wait that the server asked for in the request that was settled last."""
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
         is_debug = bool(made.driver.get("debug"))
         self.budgets = Budgets(self)
@@ -257,7 +255,7 @@ class Scheduler(Draining):
         waiting: Waiting | None = None
         if verdict == "again" and wait is not None:
             verdict = waiting = self._add(ticket, names, permit.target, wait, permit.charge)
-        self.asked = settled.asked
+        permit.asked = settled.asked
         for heard in self.events.ends:
             heard(names[0], status, outcome.error)
         if self.events.settle:
