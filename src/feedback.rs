@@ -61,7 +61,7 @@ pub struct Hint {
     /// Whether a 403 refuses the pace: it counts as a 429.
     pub is_limit: bool,
     /// The rest of its quota.
-    pub told: QuotaReport,
+    pub report: QuotaReport,
     /// Whether the pace in it may be off by half.
     pub is_rough: bool,
     /// Whether a cache answered (`Age` above 0): the latency is not the server's.
@@ -72,7 +72,7 @@ impl Hint {
     /// Whether the server asked for no wait, no pace and no quota.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.hold.is_none() && self.told.left.is_none() && self.told.pace.is_none()
+        self.hold.is_none() && self.report.left.is_none() && self.report.pace.is_none()
     }
 
     /// The meaning of hints for a scope. A second is added where the server speaks whole seconds.
@@ -92,7 +92,7 @@ impl Hint {
             asked,
             is_quota,
             is_limit: hints.is_limit,
-            told: QuotaReport { left, window, pace },
+            report: QuotaReport { left, window, pace },
             is_rough,
             is_cached: hints.is_cached,
         }
@@ -156,7 +156,7 @@ impl Feedback {
             asked: None,
             is_quota: false,
             is_limit: false,
-            told: QuotaReport { left: None, window: None, pace: None },
+            report: QuotaReport { left: None, window: None, pace: None },
             is_rough: false,
             is_cached: false,
         },

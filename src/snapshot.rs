@@ -137,7 +137,7 @@ impl Left {
 
     pub(crate) fn state(self, now: Instant, offline: Span) -> server::State {
         let until = (self.span > offline).then(|| now + (self.span - offline));
-        server::State { left: self.cost, told: self.cost, until, pace: self.pace, ..server::State::NEW }
+        server::State { left: self.cost, reported: self.cost, until, pace: self.pace, ..server::State::NEW }
     }
 }
 

@@ -109,9 +109,9 @@ impl Boundary {
         ];
         let bits = said.iter().filter(|(is_said, _)| *is_said).fold(kept, |all, (_, flag)| all | flag);
         let bits = f64::from(bits | flags::HINTED | flags::DIGESTED);
-        let left = hint.told.left;
+        let left = hint.report.left;
         let (left, reset) = (left.map_or(f64::NAN, |(left, _)| left.units()), ms(left.map(|left| left.1)));
-        let (pace, window) = (ms(hint.told.pace), ms(hint.told.window));
+        let (pace, window) = (ms(hint.report.pace), ms(hint.report.window));
         let more = [delay, ms(hint.hold), left, reset, pace, window, ms(hint.asked)];
         let mut numbers = vec![outcome.answer, outcome.latency_ms, outcome.cost, bits];
         if !outcome.scopes.is_empty() || more.iter().any(|number| !number.is_nan()) {

@@ -174,13 +174,13 @@ impl<'a> Outcome<'a> {
                 is_rough: self.has(flags::IS_ROUGH),
                 is_cached: self.has(flags::IS_CACHED),
                 is_limit: self.has(flags::IS_LIMIT),
-                told: QuotaReport { pace: span(limit), window: span(window_ms), ..hint.told },
+                report: QuotaReport { pace: span(limit), window: span(window_ms), ..hint.report },
                 ..hint
             };
         }
         let paces = [reset_ms / left, window_ms / limit].into_iter().filter(|pace| pace.is_finite());
         let mut hint = hint_of(hold_ms, left, reset_ms);
-        hint.told.pace = span(paces.fold(f64::NAN, f64::max));
+        hint.report.pace = span(paces.fold(f64::NAN, f64::max));
         hint.is_limit = self.answer == 403.0 && (hint.hold.is_some() || left == 0.0);
         hint
     }
@@ -428,11 +428,11 @@ impl Boundary {
         let verdict = outcome.replayed(verdict);
         let now = self.now(now);
         let is_good = (200.0..400.0).contains(&outcome.answer);
-        let told = self.engine.hear(now, ticket, &named, is_one_of_several, is_good);
-        let parts = told.as_ref().and_then(|_| read?.parts());
+        let addressed = self.engine.hear(now, ticket, &named, is_one_of_several, is_good);
+        let parts = addressed.as_ref().and_then(|_| read?.parts());
         let whole = heard.map(|heard| &heard.hint);
-        let rest = told.as_ref().zip(parts.as_ref()).zip(whole);
-        let rest = rest.map(|((told, parts), whole)| told.rest(whole, parts));
+        let rest = addressed.as_ref().zip(parts.as_ref()).zip(whole);
+        let rest = rest.map(|((addressed, parts), whole)| addressed.rest(whole, parts));
         let hint = rest.as_ref().map(|(hint, _)| hint).or(whole);
         let is_of_one = rest.as_ref().is_some_and(|&(_, is_of_one)| is_of_one);
         if outcome.has(flags::REPEATED) {
@@ -449,8 +449,8 @@ impl Boundary {
             return Some(Settled::Unknown);
         }
         self.asked_ms = asked_ms(verdict, asked);
-        if let Some((told, parts)) = told.as_ref().zip(parts.as_ref()) {
-            self.engine.report_budgets(now, told, parts, outcome.is_refusal());
+        if let Some((addressed, parts)) = addressed.as_ref().zip(parts.as_ref()) {
+            self.engine.report_budgets(now, addressed, parts, outcome.is_refusal());
         }
         Some(verdict.into())
     }
@@ -474,8 +474,8 @@ pub fn push_field(lines: &mut String, name: &str, value: &str) {
 }
 
 fn hint_of(hold_ms: f64, left: f64, reset_ms: f64) -> Hint {
-    let told = QuotaReport { left: Cost::from_units(left).zip(span(reset_ms)), ..QuotaReport::default() };
-    Hint { hold: span(hold_ms), asked: span(hold_ms), told, ..Hint::default() }
+    let report = QuotaReport { left: Cost::from_units(left).zip(span(reset_ms)), ..QuotaReport::default() };
+    Hint { hold: span(hold_ms), asked: span(hold_ms), report, ..Hint::default() }
 }
 
 fn span(ms: f64) -> Option<Span> {

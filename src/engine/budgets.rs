@@ -160,25 +160,25 @@ impl Engine {
                 scopes = self.flying(ticket)?.1;
             }
         }
-        let mut told = Addressed { sent, budgets: Vec::new(), route: None };
+        let mut addressed = Addressed { sent, budgets: Vec::new(), route: None };
         let Some(route) = self.route_of(&scopes) else {
             for name in named {
-                told.budgets.push(self.budget(scope, name, None));
+                addressed.budgets.push(self.budget(scope, name, None));
             }
-            return Some(told); // 4
+            return Some(addressed); // 4
         };
-        told.route = Some(self.registry.id(route));
+        addressed.route = Some(self.registry.id(route));
         if named.is_empty() && (self.leads(route).is_some() || !is_good) {
-            return Some(told);
+            return Some(addressed);
         }
         let is_new = self.leads(route).is_none();
         self.lead(scope, route, named);
         for &lead in self.leads(route).unwrap_or_default().iter().take(named.len()) {
-            told.budgets.push(Some(lead));
+            addressed.budgets.push(Some(lead));
         }
-        if told.budgets.len() < named.len() {
-            told.budgets.clear();
-            told.route = None; // there are too many: for all
+        if addressed.budgets.len() < named.len() {
+            addressed.budgets.clear();
+            addressed.route = None; // there are too many: for all
         }
         let name = self.registry[route].name.clone();
         let text = split(&name).map_or("", |(_, text)| text);
@@ -193,7 +193,7 @@ impl Engine {
         for id in open.into_iter().flatten() {
             self.resolve(scope, id);
         }
-        Some(told)
+        Some(addressed)
     }
 
     /// When a request left that is in flight, and its scopes.
@@ -205,18 +205,24 @@ impl Engine {
 
     /// Reads an answer about budgets. A refusal holds its route, too: another answer of the same flight may
     /// name another budget.
-    pub(crate) fn report_budgets(&mut self, now: Instant, told: &Addressed, parts: &Parts, is_bad: bool) {
+    pub(crate) fn report_budgets(
+        &mut self,
+        now: Instant,
+        addressed: &Addressed,
+        parts: &Parts,
+        is_bad: bool,
+    ) {
         self.advance(now);
         let mut longest = None;
-        for (budget, (_, hints)) in told.budgets.iter().zip(&parts.budgets) {
+        for (budget, (_, hints)) in addressed.budgets.iter().zip(&parts.budgets) {
             let hint = Hint::of(hints);
             if let Some(index) = budget.and_then(|budget| self.known(budget)) {
-                self.report_budget(index, told.sent, &hint, is_bad);
+                self.report_budget(index, addressed.sent, &hint, is_bad);
                 let held = self.registry[index].scope.hold_until(self.now);
                 longest = longest.max(held.filter(|_| hint.hold.is_some()));
             }
         }
-        if let Some(route) = told.route.and_then(|route| self.known(route))
+        if let Some(route) = addressed.route.and_then(|route| self.known(route))
             && let Some(longest) = longest.filter(|_| is_bad)
         {
             self.registry[route].scope.hold(longest);

@@ -290,11 +290,11 @@ impl State {
             event.is_failure &= !ended.is_refusal;
             event.is_blackout = true;
             event.unsure = micros(ended.unsure);
-            event.told += u32::from(asked.is_some());
+            event.refused_again += u32::from(asked.is_some());
             // A ban may begin anew with each probe; an outage does not, so that one a window will do, but
             // not for ever. One that says when it ends is asked then, until that was too early twice.
             let lasted = micros(now.since(event.at));
-            let is_believed = asked.is_some() && event.told < 2;
+            let is_believed = asked.is_some() && event.refused_again < 2;
             let mut wait = (2.0 * event.fast).max(if is_believed { lasted / 4.0 } else { 2.0 * lasted });
             if config.is_ceiling && event.is_failure {
                 wait = wait.min((WIDE * micros(config.window)).max(lasted / MANY)); // 9
@@ -346,7 +346,7 @@ impl State {
             is_below: self.is_search && self.climb(config) < 1.0,
             step: (!self.is_search && asked.is_some()).then_some(step),
             is_blackout: false,
-            told: 0,
+            refused_again: 0,
         });
         let wait = if config.is_ceiling && asked.is_some() { 0.0 } else { self.blackout / 2.0 };
         self.pause = Some(now + span((2.0 * fast).max(wait)).min(config.max));

@@ -342,9 +342,9 @@ impl Policy for State {
     fn remember(&self, config: &Config, now: Instant) -> Numbers {
         let ahead = self.ahead(now);
         let debt = (ahead - config.longest()).millis() * config.of as f64 / 1e6 / config.window.millis();
-        let told =
+        let kept =
             [ahead.min(config.longest()).millis(), debt].map(|number| Some(number).filter(|&n| n > 0.0));
-        [told[0], told[1], None]
+        [kept[0], kept[1], None]
     }
 
     fn recall(self, config: &Config, now: Instant, offline: Span, [ahead, debt, _]: Numbers) -> Self {

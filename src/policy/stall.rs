@@ -38,16 +38,16 @@ pub struct State {
     run: Option<(Instant, Instant)>,
     /// Answers in it, as far as that matters.
     bad: u8,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl State {
     /// No run.
-    pub const NEW: Self = Self { run: None, bad: 0, is_told: false };
+    pub const NEW: Self = Self { run: None, bad: 0, is_reported: false };
 
     /// Whether the run that goes on has been told.
     pub fn has_stalled(&self, config: &Config, now: Instant) -> bool {
-        self.is_told && self.run.is_some_and(|(_, last)| now.since(last) < config.silence)
+        self.is_reported && self.run.is_some_and(|(_, last)| now.since(last) < config.silence)
     }
 
     /// How long the run has lasted.
@@ -68,10 +68,10 @@ impl State {
             Some((since, last)) if now.since(last) < config.silence => {
                 Self { run: Some((since, now)), bad: self.bad.saturating_add(1), ..self }
             }
-            _ => Self { run: Some((now, now)), bad: 1, is_told: false }, // 2
+            _ => Self { run: Some((now, now)), bad: 1, is_reported: false }, // 2
         };
         let span = state.run.map_or(Span::ZERO, |(since, _)| now.since(since));
-        let is_stall = state.bad >= RUN && span >= config.after && !state.is_told; // 3
-        (Self { is_told: state.is_told || is_stall, ..state }, is_stall.then_some(span))
+        let is_stall = state.bad >= RUN && span >= config.after && !state.is_reported; // 3
+        (Self { is_reported: state.is_reported || is_stall, ..state }, is_stall.then_some(span))
     }
 }

@@ -189,19 +189,19 @@ impl Scope {
         rng: &mut Rng,
     ) -> Option<Wait> {
         let most = self.config.max_hold;
-        let mut told = hint.told;
-        let (mut left, mut refuted) = (told.left, None);
+        let mut report = hint.report;
+        let (mut left, mut refuted) = (report.left, None);
         // A rough pace is for those who asked for it: rampup finds a better one.
         let follows = self.config.follow_rate_limit || self.policies.finds_pace() && !hint.is_rough;
-        told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(self.config.backoff.max));
-        told.left = told.left.map(|(left, span)| (left, span.min(most)));
+        report.pace = report.pace.filter(|_| follows).map(|pace| pace.min(self.config.backoff.max));
+        report.left = report.left.map(|(left, span)| (left, span.min(most)));
         let mut turns = None;
-        if told.left.is_some() || told.pace.is_some() {
+        if report.left.is_some() || report.pace.is_some() {
             let flying = self.slots.in_flight();
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
-            server.quota = server.quota.on_told(now, sent, told, flying);
+            server.quota = server.quota.on_report(now, sent, report, flying);
             // An older answer that comes late is no news of the quota, and its own wait counts.
-            let is_believed = hint.is_quota && told.left.is_some() && server.quota.sent == sent;
+            let is_believed = hint.is_quota && report.left.is_some() && server.quota.sent == sent;
             turns = server.quota.until.filter(|_| is_believed);
             // A served request refutes it, and rampup finds the pace: it binds no request, and makes no hold.
             if server.quota.is_refuted && self.policies.finds_pace() && !is_bad {
@@ -279,11 +279,11 @@ mod tests {
             let rng = &mut Rng::new(1);
             scope.on_settle(now, (now, Cost::ONE), &feedback, false, seconds(900.0), rng).wait
         };
-        let told = |left| QuotaReport { left: Some((left, seconds(1e6))), ..QuotaReport::default() };
+        let report = |left| QuotaReport { left: Some((left, seconds(1e6))), ..QuotaReport::default() };
         assert_eq!(wait(Hint::default()), None);
-        assert_eq!(wait(Hint { told: told(Cost::ONE), ..Hint::default() }), None, "something is left");
+        assert_eq!(wait(Hint { report: report(Cost::ONE), ..Hint::default() }), None, "something is left");
         let cut = Some(Wait { asked: seconds(1e6), until: now + seconds(86_400.0) });
-        assert_eq!(wait(Hint { told: told(Cost::ZERO), ..Hint::default() }), cut);
+        assert_eq!(wait(Hint { report: report(Cost::ZERO), ..Hint::default() }), cut);
         let held =
             Hint { hold: Some(seconds(100_001.0)), asked: Some(seconds(100_000.0)), ..Hint::default() };
         assert_eq!(wait(held), Some(Wait { asked: seconds(100_000.0), until: now + seconds(86_400.0) }));

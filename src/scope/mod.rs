@@ -250,8 +250,8 @@ impl Scope {
 
     /// The rest of the scarcest quota, if there is one.
     pub fn quota_left(&self, now: Instant) -> Option<Cost> {
-        let told = self.server.as_ref().and_then(|server| server.quota.left(now));
-        self.quotas().map(|(config, state)| state.left(config, now)).chain(told).min()
+        let reported = self.server.as_ref().and_then(|server| server.quota.left(now));
+        self.quotas().map(|(config, state)| state.left(config, now)).chain(reported).min()
     }
 
     /// How large a part of its limits a request of this cost takes. Where a policy bounds the cost, one of a

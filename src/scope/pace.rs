@@ -121,10 +121,10 @@ impl Scope {
         if turned.is_some_and(|window| flying.plus(cost) > window) {
             return Verdict::Blocked(Reason::Quota);
         }
-        let told = server.and_then(|server| server.quota.next(now, cost));
+        let reported = server.and_then(|server| server.quota.next(now, cost));
         self.quotas()
             .filter_map(|(config, state)| state.next(config, now, cost))
-            .chain(told)
+            .chain(reported)
             .map(|until| Verdict::NotBefore(until, Reason::Quota))
             .max()
             .unwrap_or(Verdict::Go)
@@ -148,17 +148,17 @@ impl Scope {
 
     /// Before when the server lets no request of this cost leave.
     pub fn reported_next(&self, now: Instant, cost: Cost) -> Option<Instant> {
-        let told = self.server.as_ref().and_then(|server| server.quota.next(now, cost));
-        self.hold_until(now).max(told)
+        let reported = self.server.as_ref().and_then(|server| server.quota.next(now, cost));
+        self.hold_until(now).max(reported)
     }
 
     /// When a hold ends, a used-up quota is there again, and backoff goes a step back: the last of them.
     pub fn recovers(&self, now: Instant) -> Option<Instant> {
         let step = self.backoff(now).and_then(|state| state.recovers(&self.config.backoff));
         let step = step.max(self.law_recovers(now));
-        let told = self.reported_next(now, Cost::ONE);
+        let reported = self.reported_next(now, Cost::ONE);
         let own = self.quotas().filter_map(|(config, state)| state.next(config, now, Cost::ONE)).max();
-        [step, told, own].into_iter().max()?.filter(|&at| at > now)
+        [step, reported, own].into_iter().max()?.filter(|&at| at > now)
     }
 
     /// The state that its watchers see.

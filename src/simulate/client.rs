@@ -294,16 +294,17 @@ impl Client for EngineClient {
         let latency_ms = matches!(answer, Answer::Response { .. }).then(|| now.since(sent).millis());
         let (names, is_one_of_several) = read.names();
         self.route(now, ticket.0.index as usize);
-        let told = self.engine.hear(now, ticket, &names, is_one_of_several, status < 400 && status > 0);
-        let parts = told.as_ref().and_then(|_| read.parts());
+        let addressed = self.engine.hear(now, ticket, &names, is_one_of_several, status < 400 && status > 0);
+        let parts = addressed.as_ref().and_then(|_| read.parts());
         let whole = Hint::of(&read);
-        let rest = told.as_ref().zip(parts.as_ref());
-        let (hint, is_of_one) = rest.map_or((whole, false), |(told, parts)| told.rest(&whole, parts));
+        let rest = addressed.as_ref().zip(parts.as_ref());
+        let (hint, is_of_one) =
+            rest.map_or((whole, false), |(addressed, parts)| addressed.rest(&whole, parts));
         let answer = if is_of_one { Answer::Ignored } else { answer };
         let latency_ms = latency_ms.filter(|_| !is_of_one);
         self.engine.settle(now, ticket, &Feedback { answer, latency_ms, hint, ..Feedback::IGNORED });
-        if let Some((told, parts)) = told.as_ref().zip(parts.as_ref()) {
-            self.engine.report_budgets(now, told, parts, status >= 400);
+        if let Some((addressed, parts)) = addressed.as_ref().zip(parts.as_ref()) {
+            self.engine.report_budgets(now, addressed, parts, status >= 400);
         }
         let notices = self.engine.take_notices();
         if notices.iter().any(|notice| matches!(notice, Notice::Budgets(_))) {

@@ -200,12 +200,12 @@ impl Live {
                 )
             }
             Happening::Noticed { client, notice } => {
-                let mut told = Value::from(notice);
-                if let Value::Map(entries) = &mut told {
+                let mut written = Value::from(notice);
+                if let Value::Map(entries) = &mut written {
                     entries.push(("at".into(), at.millis().into()));
                     entries.push(("client".into(), (*client as f64).into()));
                 }
-                told
+                written
             }
         }
     }

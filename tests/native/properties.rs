@@ -37,7 +37,7 @@ proptest! {
                 engine.hold(now, ids[scope], Span::from_micros(pause));
             }
             let mut feedback = Feedback::response([200, 200, 404, 429, 503][status]);
-            feedback.hint.told.left = Cost::from_units(1.0).zip((status == 2).then(|| Span::from_micros(pause)));
+            feedback.hint.report.left = Cost::from_units(1.0).zip((status == 2).then(|| Span::from_micros(pause)));
             engine.settle(now + Span::from_micros(pause), ticket, &feedback);
             now = now + Span::from_micros(pause);
         }

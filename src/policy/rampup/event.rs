@@ -30,7 +30,7 @@ pub(super) struct Event {
     /// Refused again since: single probes.
     pub is_blackout: bool,
     /// Refused when it was time again, as the server had said.
-    pub told: u32,
+    pub refused_again: u32,
 }
 
 /// The server wants no request until then, with what we add to it.
