@@ -5,7 +5,9 @@
 //! kilobytes of Unicode along; header fields are bytes (RFC 9110 §5.5).
 
 /// More digits than that are hostile: no count, span or instant has them.
-const MOST_DIGITS: usize = 15;
+const MOST_DIGITS: u32 = 15;
+/// A number from here on has no room for another digit.
+const MOST_BEFORE_LAST: u64 = 10_u64.pow(MOST_DIGITS - 1);
 
 /// The bytes that are left to read.
 #[derive(Clone, Copy)]
@@ -96,11 +98,13 @@ impl Decimal {
 
 /// Digits as a number.
 pub fn whole(digits: &[u8]) -> Option<u64> {
-    let is_long = digits.iter().skip_while(|&&digit| digit == b'0').count() > MOST_DIGITS;
-    if is_long || digits.is_empty() || !digits.iter().copied().all(is_digit) {
+    if digits.is_empty() {
         return None;
     }
-    Some(digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+    digits.iter().try_fold(0, |number, &digit| {
+        let has_room = number < MOST_BEFORE_LAST && is_digit(digit);
+        has_room.then(|| number * 10 + u64::from(digit - b'0'))
+    })
 }
 
 /// The bytes before the first `byte`, and those behind it.
