@@ -12,7 +12,8 @@ const WIT = `${root}/crates/bindings/component/wit/engine.wit`
 
 /** Makes what has changed since the last time. */
 export async function component() {
-  const inputs = 'src crates/reading crates/bindings/component xtask Cargo.lock Cargo.toml scripts/lib.mjs'.split(' ')
+  const inputs =
+    'src crates/reading crates/bindings/component xtask Cargo.lock Cargo.toml scripts/lib.mjs'.split(' ')
   await renew(MADE, inputs, async () => {
     const target = 'wasm32-unknown-unknown'
     await step('component: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-component']))

@@ -89,15 +89,16 @@ for (const folder of SOURCES)
 
 test('messages name who does what', () => {
   const said = /(["'`])(?:(?!\1).)*\b(?:whoever|nobody|somebody|so many|one of whose)\b(?:(?!\1).)*\1/i
-  const found = ['js', 'python/src', 'src', 'crates/shared/src', 'crates/reading/src', 'tower/src'].flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => /\.(?:ts|mjs|rs|py)$/.test(name))
-      .flatMap((name) =>
-        read(`${folder}/${name}`)
-          .split('\n')
-          .map((line, index) => `${folder}/${name}:${index + 1}: ${line.trim()}`)
-          .filter((line) => !/: (?:\/\/|\*|\/\*|#|"""|assert)/.test(line) && said.test(line)),
-      ),
+  const found = ['js', 'python/src', 'src', 'crates/shared/src', 'crates/reading/src', 'tower/src'].flatMap(
+    (folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((name) => /\.(?:ts|mjs|rs|py)$/.test(name))
+        .flatMap((name) =>
+          read(`${folder}/${name}`)
+            .split('\n')
+            .map((line, index) => `${folder}/${name}:${index + 1}: ${line.trim()}`)
+            .filter((line) => !/: (?:\/\/|\*|\/\*|#|"""|assert)/.test(line) && said.test(line)),
+        ),
   )
   assert.equal(found.join('\n'), '')
 })
