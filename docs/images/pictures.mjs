@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { createSimulation, simulate } from '../../dist/simulate.js'
-import { root } from '../../scripts/lib.mjs'
+import { root } from '../../tools/scripts/lib.mjs'
 import { raceFilm } from '../../site/playground/card.js'
 import { race } from '../../site/playground/race.js'
 

@@ -266,13 +266,13 @@ describe('programs that end while requests wait', () => {
 // `npm start` as a newcomer meets it: its help before anything is there, and a host that is down.
 
 const clone = join(scratch, 'clone')
-for (const folder of ['scripts', 'examples', 'js/command']) {
+for (const folder of ['tools/scripts', 'examples', 'js/command']) {
   mkdirSync(join(clone, folder), { recursive: true })
   cpSync(join(root, folder), join(clone, folder), { recursive: true })
 }
 /** In a clone without packages and without a build. */
 const start = (...args: string[]) =>
-  spawnSync(process.execPath, ['scripts/start.mjs', ...args], { cwd: clone, encoding: 'utf8' })
+  spawnSync(process.execPath, ['tools/scripts/start.mjs', ...args], { cwd: clone, encoding: 'utf8' })
 
 test('help comes before anything is built', () => {
   const { status, stdout, stderr } = start('--help')

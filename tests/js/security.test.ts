@@ -189,7 +189,7 @@ test('it is published with provenance, and each night two builds are compared', 
   for (const folder of ['package', 'package-cli'])
     assert.ok(workflow.includes(`npm publish ./target/${folder} --provenance `), folder)
   assert.match(workflow, /id-token: write/)
-  const nightly = read('scripts/test.mjs')
+  const nightly = read('tools/scripts/test.mjs')
   assert.match(nightly.slice(nightly.indexOf('async function nightly')), /'reproducible'/)
 })
 

@@ -12,7 +12,7 @@ import {
   simulate,
 } from '../../js/simulate.js'
 
-const rampup = readFileSync(new URL('../../benches/rampup.md', import.meta.url), 'utf8')
+const rampup = readFileSync(new URL('../../tools/bench/rampup.md', import.meta.url), 'utf8')
 
 test('the same scenario gives the figures of the native table', () => {
   const server = { model: 'nginx', rate: 10, jitter: 0.5 } as const

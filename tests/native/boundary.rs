@@ -1,4 +1,4 @@
-//! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`fuzz/`), and what replays the
+//! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`tools/fuzz/`), and what replays the
 //! corpus that it found.
 //!
 //! Numbers are whatever eight bytes make, half of the handles and tickets are invented, options and snapshots

@@ -1,5 +1,5 @@
 //! Helpers of most of these tests; and what fuzzers found, one file a target. Each input stands behind its
-//! length in four bytes. `fuzz/corpus.mjs` packs it.
+//! length in four bytes. `tools/fuzz/corpus.mjs` packs it.
 
 use std::{fs, path::Path};
 
@@ -27,7 +27,7 @@ pub fn millis(ms: f64) -> Instant {
 
 /// The inputs of a target.
 pub fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fuzz/corpus/{target}.bin"));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tools/fuzz/corpus/{target}.bin"));
     let bytes = fs::read(file).unwrap();
     let (mut rest, mut inputs) = (&bytes[..], Vec::new());
     while let Some((length, behind)) = rest.split_first_chunk() {

@@ -2,7 +2,7 @@
 
 use autothrottle::config::table::{DefaultValue, TEXTS};
 
-#[path = "../../xtask/src/write/mod.rs"]
+#[path = "../../tools/xtask/src/write/mod.rs"]
 pub mod write;
 
 use write::{python_options, tower_options, typescript_options::settings};

@@ -132,12 +132,12 @@ pub fn golden(name: &str, text: &str) {
     );
 }
 
-/// Compares with what stands between two marks in `benches/rampup.md`, as far as it was measured. A full run
+/// Compares with what stands between two marks in `tools/bench/rampup.md`, as far as it was measured. A full run
 /// (`UPDATE_GOLDEN=1`) writes it.
 fn in_docs(mark: &str, text: &str) {
     static WRITING: Mutex<()> = Mutex::new(());
     let _guard = WRITING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/rampup.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/bench/rampup.md");
     let page = std::fs::read_to_string(path).unwrap();
     let (open, close) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->"));
     let start = page.find(&open).expect("the mark opens") + open.len();
@@ -196,7 +196,7 @@ fn digest(name: &str, all: &[&Summary], best: &[f64]) -> String {
 const DIGEST: &str = "| | of the best constant rate: median / p10 / worst | of the limit | share refused, median / p90 | refusals a minute, median / p90 | 90 % after, median |\n|---|---|---|---|---|---|\n";
 pub const HEADER: &str = "| server | utilisation | share refused | refusals a minute | 90 % after | after the step | largest burst | latency | best constant rate |\n|---|---|---|---|---|---|---|---|---|\n";
 
-/// The tables of `benches/rampup.md`, from cold, without tuning.
+/// The tables of `tools/bench/rampup.md`, from cold, without tuning.
 #[test]
 fn limits_are_found_and_kept() {
     let scenarios = quick();

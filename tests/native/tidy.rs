@@ -67,7 +67,7 @@ fn in_typescript_only_the_clock_names_a_clock_and_only_the_loader_the_module() {
 /// `URL.canParse`, once it was called often, is wrong in Node 20.20 and 22.23.
 #[test]
 fn only_the_constructor_says_what_a_url_is() {
-    let folders = ["js", "examples", "tests/js", "scripts", "benches", "site"];
+    let folders = ["js", "examples", "tests/js", "tools/scripts", "tools/bench", "site"];
     for (name, text) in folders.into_iter().flat_map(sources) {
         assert!(!text.contains("canParse("), "{name}: toUrl of js/scopes/names.ts, or try {{ new URL }}");
     }
@@ -85,7 +85,7 @@ fn every_file_opens_with_its_idea() {
 #[test]
 fn no_source_file_is_longer_than_600_lines() {
     let too_long: [&str; 0] = [];
-    let all = ["src", "crates", "xtask", "js"].into_iter().flat_map(sources);
+    let all = ["src", "crates", "tools/xtask", "js"].into_iter().flat_map(sources);
     for (name, text) in all.filter(|(name, _)| !name.contains("/tests/")) {
         let lines = text.lines().count();
         if too_long.contains(&name.as_str()) {
@@ -116,7 +116,7 @@ fn comments_and_pages_fit_in_110_columns() {
         }
     }
     let tests = ["native", "js", "clients", "package", "shared"].map(|of| format!("tests/{of}"));
-    let folders = ["src", "crates", "js", "scripts", "benches", "site/test"];
+    let folders = ["src", "crates", "js", "tools/scripts", "tools/bench", "tools/xtask", "site/test"];
     let folders = folders.map(String::from);
     for (name, text) in folders.iter().chain(&tests).flat_map(|of| sources(of)) {
         for line in text.lines().filter(|line| !line.contains("| ")) {

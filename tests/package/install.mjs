@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { root, start } from '../../scripts/lib.mjs'
-import { stage, stageCommand } from '../../scripts/pack.mjs'
+import { root, start } from '../../tools/scripts/lib.mjs'
+import { stage, stageCommand } from '../../tools/scripts/pack.mjs'
 
 /**
  * `run` runs a program there and gives what it prints; `addCommand` installs the command's package, too, and

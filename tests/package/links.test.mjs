@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
-import { root } from '../../scripts/lib.mjs'
+import { root } from '../../tools/scripts/lib.mjs'
 import { packed } from './install.mjs'
 
 const { scratch, remove } = packed()

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 // @ts-expect-error: a script without types
-import { WASM_FEATURES } from '../../scripts/lib.mjs'
+import { WASM_FEATURES } from '../../tools/scripts/lib.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 let steps = 0

@@ -1,6 +1,6 @@
 /**
  * The module that reads language models, from bytes that travel inside JavaScript. For Node, Workers and edge
- * functions `scripts/dist.mjs` makes another source.
+ * functions `tools/scripts/dist.mjs` makes another source.
  */
 import deflated from '../../../pkg/llm.deflated.js'
 import { inflate } from './inflate.js'

@@ -1,6 +1,6 @@
 /**
  * The simulator's module, from bytes that travel inside JavaScript. For Node, Workers and edge
- * functions `scripts/dist.mjs` makes another source.
+ * functions `tools/scripts/dist.mjs` makes another source.
  */
 import deflated from '../../../pkg/simulator.deflated.js'
 import { inflate } from './inflate.js'

@@ -1,6 +1,6 @@
 //! A host of the component in Rust: what the tests and the benchmark share.
 //!
-//! `node scripts/component.mjs` makes the component. wasmtime 48 is the release with long support. A process
+//! `node tools/scripts/component.mjs` makes the component. wasmtime 48 is the release with long support. A process
 //! compiles the component once, with the least effort.
 
 pub mod calls;
