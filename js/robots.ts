@@ -45,7 +45,8 @@ const plainPattern = (text: string) => {
 }
 
 /**
- * The product tokens of a User-Agent, as the engine reads them for `Crawl-delay` (`crates/reading/src/robots.rs`).
+ * The product tokens of a User-Agent, as the engine reads them for `Crawl-delay`
+ * (`crates/reading/src/robots.rs`).
  */
 function productsOf(userAgent: string): Set<string> {
   const words = userAgent.toLowerCase().match(/[^ ;(),]+/g) ?? []

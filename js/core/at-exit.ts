@@ -8,7 +8,8 @@
  * A throttle that only its own requests know could be collected before it speaks. The newest throttle is
  * therefore kept, and those whose requests were not over when another was made.
  *
- * Pages and Workers have no end of their own, so slim and Workers' modules go without (`tools/scripts/dist.mjs`).
+ * Pages and Workers have no end of their own, so slim and Workers' modules go without
+ * (`tools/scripts/dist.mjs`).
  */
 
 import { HOW_TO_END, scopesOf } from './nesting.js'

@@ -1,5 +1,5 @@
-//! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`tools/fuzz/`), and what replays the
-//! corpus that it found.
+//! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`tools/fuzz/`), and what replays
+//! the corpus that it found.
 //!
 //! Numbers are whatever eight bytes make, half of the handles and tickets are invented, options and snapshots
 //! are text, and time jumps about. A call may leave something behind for the next one. Two engines therefore

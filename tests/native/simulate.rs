@@ -132,8 +132,8 @@ pub fn golden(name: &str, text: &str) {
     );
 }
 
-/// Compares with what stands between two marks in `tools/bench/rampup.md`, as far as it was measured. A full run
-/// (`UPDATE_GOLDEN=1`) writes it.
+/// Compares with what stands between two marks in `tools/bench/rampup.md`, as far as it was measured. A full
+/// run (`UPDATE_GOLDEN=1`) writes it.
 fn in_docs(mark: &str, text: &str) {
     static WRITING: Mutex<()> = Mutex::new(());
     let _guard = WRITING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

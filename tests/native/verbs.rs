@@ -1,5 +1,5 @@
-//! Each verb of `Boundary` is in every host. `cargo xtask write` writes most of them; one that a host has in a
-//! form of its own is looked for here, by its name.
+//! Each verb of `Boundary` is in every host. `cargo xtask write` writes most of them; one that a host has in
+//! a form of its own is looked for here, by its name.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-/** The binding's own tests, which stand in `crates/bindings/convert/tests/`: in Node, Chromium and Firefox. */
+/** The binding's own tests, `crates/bindings/convert/tests/`: in Node, Chromium and Firefox. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -2,8 +2,8 @@
  * The CPU of tasks that all wait at once, beside p-queue: `npm run bench:waiting`. A million by default
  * (`-- --tasks 100000`), each handed in, run and over.
  *
- * Four shapes: one scope or a thousand, that ten slots or a rate keeps waiting. Each has a process of its own,
- * which takes about a gigabyte, and half a minute on a quiet machine.
+ * Four shapes: one scope or a thousand, that ten slots or a rate keeps waiting. Each has a process of its
+ * own, which takes about a gigabyte, and half a minute on a quiet machine.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,6 @@
-// The options as structs, written from `src/config/table.rs` by `cargo xtask write`: change them there. A part
-// of `options.rs`, which has the types of the fields. Each is `None` by default: the engine's default holds.
+// The options as structs, written from `src/config/table.rs` by `cargo xtask write`: change them there. A
+// part of `options.rs`, which has the types of the fields. Each is `None` by default: the engine's default
+// holds.
 
 options! {
     /// All options of a throttle. Settings of every scope may stand at the top.

@@ -1,7 +1,7 @@
 //! The state for the next leader, and for people: all of it now and then, and in each beat what changed.
 //!
-//! A scope has changed when one of its requests left or came back, or an order named it. It is noted by its handle: what
-//! is long forgotten has no state to tell.
+//! A scope has changed when one of its requests left or came back, or an order named it. It is noted by its
+//! handle: what is long forgotten has no state to tell.
 
 use autothrottle::{Instant, Span, Value};
 

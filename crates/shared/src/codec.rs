@@ -24,7 +24,8 @@ pub trait Wire: Sized {
 }
 
 /// A structure is the list of its fields in this order, an enumeration its number and the fields. (The derive
-/// of minicbor writes the code that reads a field twice, for lists that say their length and lists that do not.)
+/// of minicbor writes the code that reads a field twice, for lists that say their length and lists that do
+/// not.)
 macro_rules! wire {
     ($(struct $name:ident { $($field:ident),* $(,)? })*) => {$(
         impl $crate::codec::Wire for $name {

@@ -51,9 +51,10 @@ impl Leader {
         }
     }
 
-    /// Grants what is to leave in the next tenths of a second, where only a rate keeps it: one message then says
-    /// what else were many. Not more than three of four that wait, so that a request that comes meanwhile finds
-    /// some behind it. Gives when it wants to be asked again; `None` where it grants none ahead.
+    /// Grants what is to leave in the next tenths of a second, where only a rate keeps it: one message then
+    /// says what else were many. Not more than three of four that wait, so that a request that comes
+    /// meanwhile finds some behind it. Gives when it wants to be asked again; `None` where it grants none
+    /// ahead.
     fn ahead(&mut self, now: Instant, wake: Instant) -> Option<Instant> {
         while self.sent_ahead.front().is_some_and(|&at| at <= now) {
             self.sent_ahead.pop_front();

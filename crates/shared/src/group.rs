@@ -200,8 +200,8 @@ impl Shared {
                 }
                 next = next.min(lease - silent);
                 if self.now.since(self.way.replied_at) >= lease && self.member.epoch > 0 {
-                    // Beats come, so this process hears: what it says does not arrive. If that was not it, the
-                    // other connection is next.
+                    // Beats come, so this process hears: what it says does not arrive. If that was not it,
+                    // the other connection is next.
                     self.reconnect(!self.way.spoke_anew);
                     self.member.open();
                 }
@@ -477,7 +477,8 @@ impl Shared {
             && matches!(cause, Cause::Timeout)
             && self.way.reconnected_at.is_none_or(|at| now.since(at) >= lease)
         {
-            // The store is away, or this connection to it is open and carries no message. No sign tells which.
+            // The store is away, or this connection to it is open and carries no message. No sign tells
+            // which.
             self.way.reconnected_at = Some(now);
             self.out.push_back(Effect::Reconnect { speaks: true });
         }

@@ -62,8 +62,8 @@ impl Member {
         self.looks(now, lease, &reply);
     }
 
-    /// Whether something was lost. Frames overtake each other, so the first replies after a look say less than it
-    /// knew: the next look is when all of that has come.
+    /// Whether something was lost. Frames overtake each other, so the first replies after a look say less
+    /// than it knew: the next look is when all of that has come.
     fn looks(&mut self, now: Instant, lease: Span, reply: &Reply) {
         let (least, most) = (lease.micros() / 20, lease.micros() / 4);
         let way = self.clock.there_and_back().map_or(most, |span| span.micros().saturating_mul(4));

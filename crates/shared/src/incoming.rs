@@ -281,8 +281,8 @@ impl Shared {
         self.out.extend(gone.into_iter().map(|(ticket, why)| Effect::Fail { ticket, why }));
     }
 
-    /// The engine noticed something. Notices of an answer go to the answer's own process, changes to all, and a
-    /// setting without effect to the process that found it.
+    /// The engine noticed something. Notices of an answer go to the answer's own process, changes to all, and
+    /// a setting without effect to the process that found it.
     pub(crate) fn told(&mut self, then: f64, notices: Value, of: Option<MemberId>, latency: f64) {
         let Value::List(notices) = notices else { return };
         let now = self.now.millis();

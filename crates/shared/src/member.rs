@@ -200,8 +200,8 @@ impl Member {
         is_free.then(|| self.spare.remove(place))
     }
 
-    /// Whether the leader hears of this process often enough, and needs no ping, as it grants ahead: its replies
-    /// say what was lost. Where grants came back, the next ping says for how long they may be used.
+    /// Whether the leader hears of this process often enough, and needs no ping, as it grants ahead: its
+    /// replies say what was lost. Where grants came back, the next ping says for how long they may be used.
     pub fn talks(&mut self, now: Instant) -> bool {
         let talked = core::mem::replace(&mut self.talked, (self.batches, self.returned));
         let is_long = self.long.as_ref().is_some_and(|&(.., until)| now < until);

@@ -18,8 +18,8 @@ const GRACE_MS: f64 = autothrottle::policy::rate::GRACE.micros() as f64 / 1000.0
 /// A quota that names no window has this one, in milliseconds.
 const WINDOW_MS: f64 = 60_000.0;
 
-/// Whether a request of these scopes has no part: `share` is of how many processes it is one, and which. Those
-/// that never met do not know which of them are the first, so each has one slot.
+/// Whether a request of these scopes has no part: `share` is of how many processes it is one, and which.
+/// Those that never met do not know which of them are the first, so each has one slot.
 pub fn waits(config: &Config, names: &[String], (of, rank): (u32, u32)) -> bool {
     let has_no_slot = |slots: u32| (slots..of).contains(&rank);
     has_no_slot(config.max_in_flight)

@@ -1,5 +1,5 @@
-//! Long frames in parts. A stream is cut where one frame announces too much, and what others say must not wait
-//! behind it for long: what grows with scopes, requests or facts is said in frames of a bounded length.
+//! Long frames in parts. A stream is cut where one frame announces too much, and what others say must not
+//! wait behind it for long: what grows with scopes, requests or facts is said in frames of a bounded length.
 //!
 //! The parts of a frame leave in order, and no other frame of their sender to the same process comes between.
 //! A part that is missing ends the frame: it is then one that was lost, as any frame may be.

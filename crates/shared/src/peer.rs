@@ -92,8 +92,8 @@ impl Peer {
         self.unheard.clear();
     }
 
-    /// How long a grant of a reply with these flags may be used. Where requests wait for the time after it, it
-    /// is a quarter: what leaves so late, by a message that was slower than those before, shortens a gap.
+    /// How long a grant of a reply with these flags may be used. Where requests wait for the time after it,
+    /// it is a quarter: what leaves so late, by a message that was slower than those before, shortens a gap.
     pub fn valid(&self, flags: u32) -> Span {
         let is_short = flags & (reply::AWAITED | reply::EXACT) == reply::AWAITED;
         Span::from_micros(self.valid.micros() / if is_short { 4 } else { 1 })

@@ -1,9 +1,9 @@
 //! Which of a server's budgets a request spends from, in a group.
 //!
 //! The engine of the leader learns it by the routes of requests, as an engine alone does: see
-//! `src/engine/budgets.rs`. A member names a route where the leader needs it: where the scope is known to have
-//! several budgets, and with an answer that names one. That answer's header fields travel as they are, for only
-//! the leader knows which part is for which budget; what else an answer says travels as numbers.
+//! `src/engine/budgets.rs`. A member names a route where the leader needs it: where the scope is known to
+//! have several budgets, and with an answer that names one. That answer's header fields travel as they are,
+//! for only the leader knows which part is for which budget; what else an answer says travels as numbers.
 
 use std::sync::Arc;
 

@@ -12,8 +12,8 @@ use crate::{
     parts::{MOST_PART, cut},
 };
 
-/// Not more bytes of whole snapshots a second than this, on average, and as many of statistics; ten times that
-/// where there is news.
+/// Not more bytes of whole snapshots a second than this, on average, and as many of statistics; ten times
+/// that where there is news.
 const BYTES_A_SECOND: u64 = 65_536;
 const HURRY: u64 = 10;
 /// Questions about the lease that have no answer, at most.

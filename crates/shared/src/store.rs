@@ -1,6 +1,6 @@
-//! The scripts of Redis: it runs each alone, and fences by it. The script that checks the lease also publishes
-//! the leader's frames. Every language runs these: Python and Rust from here, JavaScript from what the build
-//! writes of this file.
+//! The scripts of Redis: it runs each alone, and fences by it. The script that checks the lease also
+//! publishes the leader's frames. Every language runs these: Python and Rust from here, JavaScript from what
+//! the build writes of this file.
 //!
 //! A fourth key is given in a cluster. Then a script publishes to one shard, unless a process is there that
 //! does not hear that: it says so (`plain`) in this key, whenever it renews or asks the leader.

@@ -5,9 +5,9 @@
 //! *chain*: the whole, then what changed, one behind the other. Where one is missing, what follows it is not
 //! taken in.
 //!
-//! The first byte says which piece it is, so that a store can tell: a whole takes the place of all before it, a
-//! change is put behind them. The length of each can be divided by three: stores of text keep it in base 64, and
-//! put texts together.
+//! The first byte says which piece it is, so that a store can tell: a whole takes the place of all before it,
+//! a change is put behind them. The length of each can be divided by three: stores of text keep it in base
+//! 64, and put texts together.
 
 use autothrottle::Value;
 

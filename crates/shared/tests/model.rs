@@ -16,8 +16,8 @@ const MOST_EPOCHS: u8 = 3;
 const MOST_SNAPSHOTS: u8 = 2;
 const MOST_DEAD: usize = 1;
 
-/// The rules that may be left out. Without [`Rule::Fence`] a strict quota holds all the same: who is no longer
-/// the leader has what was set aside for it, and that is counted.
+/// The rules that may be left out. Without [`Rule::Fence`] a strict quota holds all the same: who is no
+/// longer the leader has what was set aside for it, and that is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rule {
     None,

@@ -7,8 +7,8 @@
 //! - `cargo xtask write [FILE …]`: the pages and types that come from rows of Rust, all or some;
 //! - `cargo xtask write --check`: fails where one that is committed is stale;
 //! - `cargo xtask-component component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
-//! - `cargo xtask-component wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder
-//!   of WIT.
+//! - `cargo xtask-component wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a
+//!   folder of WIT.
 
 #[cfg(feature = "component")]
 mod component;

@@ -100,8 +100,8 @@ fn statistics_are_half_a_second_old_with_thousands_of_scopes_too() {
     assert_eq!(one, Value::Number(560.0));
 }
 
-/// On a busy machine one of these takes as long as a lease may, where a leader knows thousands of scopes. It says
-/// that it is there before it begins with the next.
+/// On a busy machine one of these takes as long as a lease may, where a leader knows thousands of scopes. It
+/// says that it is there before it begins with the next.
 #[test]
 fn a_new_leader_writes_what_it_knows_and_statistics_in_turns_of_their_own_and_says_between_that_it_leads() {
     let mut group = Group::of(2, &crowd(), &settings());

@@ -133,7 +133,8 @@ fn who_is_told_how_many_there_are_goes_on_with_its_part() {
 /// again: a leader without memory decided before those that lived had told it what they had. And a gap judged
 /// wrongly: a leader that listens while a store pauses knows no way but that. A strict quota again, twice:
 /// what had waited for a snapshot left beside all that it set aside. And a gap: a request told as sent had
-/// its instant to come. The pace fell: a reply that a frame had overtaken passed for one that tells of a loss.
+/// its instant to come. The pace fell: a reply that a frame had overtaken passed for one that tells of a
+/// loss.
 #[test]
 fn seeds_that_once_broke_a_promise_keep_it() {
     let drawn = [300_624, 300_775, 2096].map(Settings::drawn);

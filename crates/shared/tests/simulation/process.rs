@@ -59,8 +59,8 @@ pub struct Process {
     pub requests: BTreeMap<u64, usize>,
     pub failed: BTreeMap<&'static str, u64>,
     pub warned: BTreeMap<&'static str, u64>,
-    /// When it told last that something is amiss; and since when it has got no permit, though a request waits that
-    /// only its turn keeps.
+    /// When it told last that something is amiss; and since when it has got no permit, though a request waits
+    /// that only its turn keeps.
     pub told_at: Micros,
     pub starves_since: Micros,
     pending: BTreeSet<u64>,

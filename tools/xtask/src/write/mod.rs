@@ -1,5 +1,5 @@
-//! All files that are written from rows of Rust: the table of settings (`src/config/table.rs`), what comes out
-//! of the engine (`src/record.rs`), and its verbs (`src/boundary/`).
+//! All files that are written from rows of Rust: the table of settings (`src/config/table.rs`), what comes
+//! out of the engine (`src/record.rs`), and its verbs (`src/boundary/`).
 //!
 //! `cargo xtask write` writes them. The native tests compile this folder too, and compare what is committed.
 

@@ -126,8 +126,9 @@ fn doc(row: &Row, text: &Text) -> String {
 }
 
 const HEAD: &str = "\
-// The options as structs, written from `src/config/table.rs` by `cargo xtask write`: change them there. A part
-// of `options.rs`, which has the types of the fields. Each is `None` by default: the engine's default holds.
+// The options as structs, written from `src/config/table.rs` by `cargo xtask write`: change them there. A
+// part of `options.rs`, which has the types of the fields. Each is `None` by default: the engine's default
+// holds.
 
 options! {
 ";
