@@ -134,8 +134,8 @@ class ClientStore implements Store {
   /**
    * Connects what is made here. It keeps no process alive, after a reconnection neither.
    *
-   * node-redis tries without end. It reaches a socket only when that is connected: until then `destroy` leaves
-   * it to a timeout of five seconds. The socket therefore keeps no process alive from its birth on.
+   * node-redis tries without end. It reaches a socket only when that is connected: until then `destroy`
+   * leaves it to a timeout of five seconds. The socket therefore keeps no process alive from its birth on.
    */
   async #connect(connection: Client, broke: (error: Error) => void = () => {}): Promise<void> {
     connection.on('error', (error) => broke(error as unknown as Error))
