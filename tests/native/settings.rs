@@ -5,7 +5,7 @@ use autothrottle::config::table::{DefaultValue, TEXTS};
 #[path = "../../tools/xtask/src/write/mod.rs"]
 pub mod write;
 
-use write::{python_options, tower_options, typescript_options::settings};
+use write::{objects, python_options, tower_options, typescript_options::settings};
 
 #[test]
 fn what_is_written_from_rust_is_up_to_date() {
@@ -17,7 +17,8 @@ fn what_is_written_from_rust_is_up_to_date() {
 #[test]
 fn each_translation_of_words_has_its_text() {
     let texts = TEXTS.iter().flat_map(|text| [text.about, text.when, text.because]);
-    let all = texts.collect::<String>() + "{ defaults: rate=5 }";
+    let objects = objects::OBJECTS.iter().map(|object| object.about);
+    let all = texts.chain(objects).collect::<String>() + "{ defaults: rate=5 }";
     for (from, _) in python_options::WORDS.iter().chain(tower_options::WORDS) {
         assert!(all.contains(from), "no text says {from:?}");
     }

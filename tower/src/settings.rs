@@ -3,7 +3,7 @@
 // holds.
 
 options! {
-    /// All options of a throttle. Settings of every scope may stand at the top.
+    /// All options of a throttle. Settings of scopes may stand at the top.
     Options {
         /// Requests in flight, all scopes together. A whole number from 1 to 1000000. Default 16; at least
         /// the greatest `concurrency` that you type, and 256 where a scope ramps. As in Scrapy; `rampup`
@@ -89,7 +89,7 @@ options! {
         /// false. Most servers count in fixed windows, and a rolling one remembers each send.
         strict "strict": Option<bool>,
     }
-    /// Settings of one scope, or of all in `defaults`.
+    /// Settings of one scope.
     ScopeOptions {
         /// Requests a second, evenly spaced: `5.into()`, `"100/min".into()` (`/s`, `/min`, `/h`, `/day`),
         /// or [`RateOptions`]. A request counts as its `cost`, 1 unless you say another. It replaces

@@ -33,62 +33,115 @@ Snapshot: TypeAlias = Mapping[str, Any]
 """The result of ``throttle.snapshot()``."""
 
 
-class _RateOptionsRequired(TypedDict):
-    limit: float
-    """Units of cost per span (requests, where no other cost is said); fractions welcome. A number above 0,
-    at most 1000000000.
+class HeaderMapOptions(TypedDict, total=False):
+    """How one server's headers are to be read. Names are those of header fields, in any case."""
+
+    reset_unit: Literal["s", "ms"]
+    """The unit of a plain number in a reset. Default s. Most servers mean seconds."""
+
+    retry_after_unit: Literal["s", "ms"]
+    """The unit of a plain number in ``Retry-After``. Default s. RFC 9110 §10.2.3."""
+
+    retry_after: str
+    """The field with the wait, read as ``Retry-After``. Default none. Usual fields need no name."""
+
+    limit: str
+    """The field with a quota's limit, read as ``X-RateLimit-Limit``. Default none. Usual fields need no
+    name.
+    """
+
+    remaining: str
+    """The field with what is left, read as ``X-RateLimit-Remaining``. Default none. Usual fields need no
+    name.
+    """
+
+    reset: str
+    """The field with the reset, read as ``X-RateLimit-Reset``. Default none. Usual fields need no name."""
+
+
+class _RobotsOptionsRequired(TypedDict):
+    user_agent: str
+    """The product token to look for, and the ``User-Agent`` to ask with. Scrapy: ROBOTSTXT_USER_AGENT,
+    USER_AGENT.
     """
 
 
-class RateOptions(_RateOptionsRequired, total=False):
-    """A rate with its own span, or with bursts."""
+class RobotsOptions(_RobotsOptionsRequired, total=False):
+    """How the transports ask for robots.txt."""
 
-    window: Seconds
-    """The span in seconds. Default 1. As for a rate that is a number."""
-
-    burst: int
-    """How many units of cost may leave at once, at the start and after an idle time, beside ``limit`` in one
-    window: for a window type a ``quota``. A request that costs more is a ``CostExceedsQuotaError``. For
-    tokens a minute: as many as ``limit``. A whole number from 1 to 1000000000. Default 1. No server refuses
-    even gaps.
-    """
-
-
-class _QuotaOptionsRequired(TypedDict):
-    limit: float
-    """Units per window. A number above 0, at most 1000000000000. Scrapy: quota."""
-
-
-class QuotaOptions(_QuotaOptionsRequired, total=False):
-    """A budget per window."""
-
-    window: Seconds
-    """The window in seconds. Default the scope's ``window``. One for all quotas of the scope. Scrapy:
-    window.
-    """
-
-    strict: bool
-    """Whether the window rolls: no span of its length holds more. Default the scope's ``strict``. One for
-    all quotas of the scope.
-    """
-
-
-class AutoThrottleOptions(TypedDict, total=False):
-    """Scrapy's AutoThrottle: the delay follows the latency."""
-
-    start_delay: Seconds
-    """Seconds of delay before the first answer, and never less than the scope's ``delay``. Default 5.
-    Scrapy's number. Scrapy: AUTOTHROTTLE_START_DELAY.
+    obey: bool
+    """Obey ``Crawl-delay`` and ``Request-rate``, and ``rules`` if you give them. Default True. If you set
+    ``robots``, you want it obeyed. Scrapy: ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_OBEY.
     """
 
     max_delay: Seconds
-    """The longest delay in seconds. It wins over a larger ``delay`` of the scope, as in Scrapy. Default 60.
-    Scrapy's number. Scrapy: AUTOTHROTTLE_MAX_DELAY.
+    """The longest delay to believe, in seconds. Default 60. Longer ones are mostly meant to keep robots out;
+    the same number as in Scrapy's draft. Scrapy: THROTTLING_ROBOTSTXT_MAX_DELAY.
     """
 
-    target_concurrency: float
-    """Requests that the server should work on at a time, on average; fractions are allowed. A number above
-    0. Default 1. Scrapy's number. Scrapy: AUTOTHROTTLE_TARGET_CONCURRENCY.
+    rules: RobotsRules
+    """Allow and Disallow: ``rules`` of ``autothrottle.robots``. Default only the pace is obeyed. It needs a
+    library.
+    """
+
+
+class _RetryOptionsRequired(TypedDict):
+    limit: int
+    """Attempts after the first. A whole number from 1 to 1000000. Scrapy: RETRY_TIMES."""
+
+
+class RetryOptions(_RetryOptionsRequired, total=False):
+    """Retries of the transports. Scrapy: RETRY_ENABLED, RETRY_TIMES."""
+
+    status_codes: Collection[int]
+    """Statuses to retry. A 403 of a rate limit counts as a 429. Default 408, 413, 429, 430, 500, 502, 503,
+    504, 520, 521, 522, 523, 524, 529; 413 only with ``Retry-After``. Timeouts, refusals and servers that
+    cannot cope. Scrapy: RETRY_HTTP_CODES.
+    """
+
+    methods: Collection[str]
+    """Methods to retry. Default GET, HEAD, PUT, DELETE, OPTIONS, TRACE. The idempotent ones (RFC 9110
+    §9.2.2).
+    """
+
+    max_retry_after: Seconds
+    """The longest ``Retry-After`` to wait for, in seconds. Default 300. A program that waits longer looks as
+    if it hangs.
+    """
+
+    long_retry_after: Literal["fail", "wait", "cap"]
+    """Beyond it: ``fail`` with a ``RetryAfterTooLongError``, ``wait`` as long as the server asks, or ``cap``
+    the wait at ``max_retry_after``, earlier than it asked. A hold of the scope lasts up to
+    ``backoff.max_hold``, so cap that, too. Default fail. It neither hangs nor comes too early.
+    """
+
+    when: RetryWhen
+    """Whether a response is a refusal whatever its status says, as GraphQL's ``THROTTLED`` in a 200: it
+    backs off and is retried as a 429 is. It gets the response, and may be async. Default none. A status says
+    it for nearly all servers.
+    """
+
+
+class RampupOptions(TypedDict, total=False):
+    """Find the server's limit and stay just below it."""
+
+    backoff_target: float | tuple[float, float]
+    """Bad answers per ``backoff.window`` that the search may cost: a number, or a range [low, high] whose
+    middle is the aim. Default 1. No operator notices one a minute; the same number as in Scrapy's draft.
+    Scrapy: RAMPUP_BACKOFF_TARGET.
+    """
+
+    start_delay: Seconds
+    """Seconds of delay before the first answer. Default 1; the scope's own delay if that is longer. A second
+    is polite everywhere, and ten doublings from the fastest server.
+    """
+
+    min_delay: Seconds
+    """The least delay in seconds. Default 0. The server's limit is the bound."""
+
+    max_concurrency: int
+    """The most slots. A whole number from 1 to 1000000. Default as ``max_in_flight``. The limit of all
+    scopes together.
     """
 
 
@@ -146,115 +199,62 @@ class BackoffOptions(TypedDict, total=False):
     """
 
 
-class RampupOptions(TypedDict, total=False):
-    """Find the server's limit and stay just below it."""
-
-    backoff_target: float | tuple[float, float]
-    """Bad answers per ``backoff.window`` that the search may cost: a number, or a range [low, high] whose
-    middle is the aim. Default 1. No operator notices one a minute; the same number as in Scrapy's draft.
-    Scrapy: RAMPUP_BACKOFF_TARGET.
-    """
+class AutoThrottleOptions(TypedDict, total=False):
+    """Scrapy's AutoThrottle: the delay follows the latency."""
 
     start_delay: Seconds
-    """Seconds of delay before the first answer. Default 1; the scope's own delay if that is longer. A second
-    is polite everywhere, and ten doublings from the fastest server.
-    """
-
-    min_delay: Seconds
-    """The least delay in seconds. Default 0. The server's limit is the bound."""
-
-    max_concurrency: int
-    """The most slots. A whole number from 1 to 1000000. Default as ``max_in_flight``. The limit of all
-    scopes together.
-    """
-
-
-class _RetryOptionsRequired(TypedDict):
-    limit: int
-    """Attempts after the first. A whole number from 1 to 1000000. Scrapy: RETRY_TIMES."""
-
-
-class RetryOptions(_RetryOptionsRequired, total=False):
-    """Retries of the transports. Scrapy: RETRY_ENABLED, RETRY_TIMES."""
-
-    status_codes: Collection[int]
-    """Statuses to retry. A 403 of a rate limit counts as a 429. Default 408, 413, 429, 430, 500, 502, 503,
-    504, 520, 521, 522, 523, 524, 529; 413 only with ``Retry-After``. Timeouts, refusals and servers that
-    cannot cope. Scrapy: RETRY_HTTP_CODES.
-    """
-
-    methods: Collection[str]
-    """Methods to retry. Default GET, HEAD, PUT, DELETE, OPTIONS, TRACE. The idempotent ones (RFC 9110
-    §9.2.2).
-    """
-
-    max_retry_after: Seconds
-    """The longest ``Retry-After`` to wait for, in seconds. Default 300. A program that waits longer looks as
-    if it hangs.
-    """
-
-    long_retry_after: Literal["fail", "wait", "cap"]
-    """Beyond it: ``fail`` with a ``RetryAfterTooLongError``, ``wait`` as long as the server asks, or ``cap``
-    the wait at ``max_retry_after``, earlier than it asked. A hold of the scope lasts up to
-    ``backoff.max_hold``, so cap that, too. Default fail. It neither hangs nor comes too early.
-    """
-
-    when: RetryWhen
-    """Whether a response is a refusal whatever its status says, as GraphQL's ``THROTTLED`` in a 200: it
-    backs off and is retried as a 429 is. It gets the response, and may be async. Default none. A status says
-    it for nearly all servers.
-    """
-
-
-class HeaderMapOptions(TypedDict, total=False):
-    """How one server's headers are to be read. Names are those of header fields, in any case."""
-
-    reset_unit: Literal["s", "ms"]
-    """The unit of a plain number in a reset. Default s. Most servers mean seconds."""
-
-    retry_after_unit: Literal["s", "ms"]
-    """The unit of a plain number in ``Retry-After``. Default s. RFC 9110 §10.2.3."""
-
-    retry_after: str
-    """The field with the wait, read as ``Retry-After``. Default none. Usual fields need no name."""
-
-    limit: str
-    """The field with a quota's limit, read as ``X-RateLimit-Limit``. Default none. Usual fields need no
-    name.
-    """
-
-    remaining: str
-    """The field with what is left, read as ``X-RateLimit-Remaining``. Default none. Usual fields need no
-    name.
-    """
-
-    reset: str
-    """The field with the reset, read as ``X-RateLimit-Reset``. Default none. Usual fields need no name."""
-
-
-class _RobotsOptionsRequired(TypedDict):
-    user_agent: str
-    """The product token to look for, and the ``User-Agent`` to ask with. Scrapy: ROBOTSTXT_USER_AGENT,
-    USER_AGENT.
-    """
-
-
-class RobotsOptions(_RobotsOptionsRequired, total=False):
-    """How the transports ask for robots.txt."""
-
-    obey: bool
-    """Obey ``Crawl-delay`` and ``Request-rate``, and ``rules`` if you give them. Default True. If you set
-    ``robots``, you want it obeyed. Scrapy: ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_OBEY.
+    """Seconds of delay before the first answer, and never less than the scope's ``delay``. Default 5.
+    Scrapy's number. Scrapy: AUTOTHROTTLE_START_DELAY.
     """
 
     max_delay: Seconds
-    """The longest delay to believe, in seconds. Default 60. Longer ones are mostly meant to keep robots out;
-    the same number as in Scrapy's draft. Scrapy: THROTTLING_ROBOTSTXT_MAX_DELAY.
+    """The longest delay in seconds. It wins over a larger ``delay`` of the scope, as in Scrapy. Default 60.
+    Scrapy's number. Scrapy: AUTOTHROTTLE_MAX_DELAY.
     """
 
-    rules: RobotsRules
-    """Allow and Disallow: ``rules`` of ``autothrottle.robots``. Default only the pace is obeyed. It needs a
-    library.
+    target_concurrency: float
+    """Requests that the server should work on at a time, on average; fractions are allowed. A number above
+    0. Default 1. Scrapy's number. Scrapy: AUTOTHROTTLE_TARGET_CONCURRENCY.
+    """
+
+
+class _QuotaOptionsRequired(TypedDict):
+    limit: float
+    """Units per window. A number above 0, at most 1000000000000. Scrapy: quota."""
+
+
+class QuotaOptions(_QuotaOptionsRequired, total=False):
+    """A budget per window."""
+
+    window: Seconds
+    """The window in seconds. Default the scope's ``window``. One for all quotas of the scope. Scrapy:
+    window.
+    """
+
+    strict: bool
+    """Whether the window rolls: no span of its length holds more. Default the scope's ``strict``. One for
+    all quotas of the scope.
+    """
+
+
+class _RateOptionsRequired(TypedDict):
+    limit: float
+    """Units of cost per span (requests, where no other cost is said); fractions welcome. A number above 0,
+    at most 1000000000.
+    """
+
+
+class RateOptions(_RateOptionsRequired, total=False):
+    """A rate with its own span, or with bursts."""
+
+    window: Seconds
+    """The span in seconds. Default 1. As for a rate that is a number."""
+
+    burst: int
+    """How many units of cost may leave at once, at the start and after an idle time, beside ``limit`` in one
+    window: for a window type a ``quota``. A request that costs more is a ``CostExceedsQuotaError``. For
+    tokens a minute: as many as ``limit``. A whole number from 1 to 1000000000. Default 1. No server refuses
+    even gaps.
     """
 
 

@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask write` writes them. The native tests compile this folder too, and compare what is committed.
 
+pub mod objects;
 pub mod python_options;
 mod python_records;
 mod settings_page;

@@ -9,25 +9,10 @@ use autothrottle::config::{
     table::{self, DefaultValue, Kind, Row, Section, Text},
 };
 
-use super::driver_defaults;
-
-/// A section that Python knows, with its class and a word about it.
-const SECTIONS: &[(Section, &str, &str)] = &[
-    (Section::Rate, "RateOptions", "A rate with its own span, or with bursts."),
-    (Section::Quota, "QuotaOptions", "A budget per window."),
-    (Section::AutoThrottle, "AutoThrottleOptions", "Scrapy's AutoThrottle: the delay follows the latency."),
-    (Section::Backoff, "BackoffOptions", "A longer delay after bad answers, and the way back."),
-    (Section::Rampup, "RampupOptions", "Find the server's limit and stay just below it."),
-    (Section::Retry, "RetryOptions", "Retries of the transports. Scrapy: RETRY_ENABLED, RETRY_TIMES."),
-    (
-        Section::HeaderMap,
-        "HeaderMapOptions",
-        "How one server's headers are to be read. Names are those of header fields, in any case.",
-    ),
-    (Section::Robots, "RobotsOptions", "How the transports ask for robots.txt."),
-    (Section::Scope, "ScopeOptions", "Settings of one scope."),
-    (Section::Root, "ThrottleOptions", "All options of a throttle. Settings of scopes may stand at the top."),
-];
+use super::{
+    driver_defaults,
+    objects::{OBJECTS, Object, object},
+};
 
 /// Types that the kind does not say.
 const TYPES: &[(&str, &str)] = &[
@@ -50,6 +35,8 @@ pub const WORDS: &[(&str, &str)] = &[
     ("Milliseconds", "Seconds"),
     ("milliseconds", "seconds"),
     ("Whether and how `throttle.fetch` repeats requests.", "Whether and how the transports repeat requests."),
+    ("Retries of `throttle.fetch`", "Retries of the transports"),
+    ("How `throttle.fetch` asks", "How the transports ask"),
     ("`fetch` does not, and sending", "Clients do not by themselves, and sending"),
     ("`fetch` has no limit either", "Clients have limits of their own"),
     ("Whether `throttle.fetch` asks each host", "Whether the transports ask each host"),
@@ -89,7 +76,7 @@ fn pythonic(text: &str) -> String {
 }
 
 fn class_of(of: Section) -> &'static str {
-    SECTIONS.iter().find(|(section, ..)| *section == of).expect("Python knows it").1
+    object(of).python
 }
 
 fn type_of(row: &Row) -> String {
@@ -218,7 +205,10 @@ Snapshot: TypeAlias = Mapping[str, Any]
 /// `options.py`.
 pub fn types() -> String {
     let mut code = String::from(HEAD);
-    for &(section, class, about) in SECTIONS {
+    // The class of an object stands before those that name it.
+    for &Object { section, python: class, about, .. } in
+        OBJECTS.iter().rev().filter(|all| !all.python.is_empty())
+    {
         let mut base = "TypedDict, total=False".to_string();
         let is_required = |row: &Row| row.default == DefaultValue::Required;
         let required: String = rows_of(section)
@@ -232,7 +222,7 @@ pub fn types() -> String {
         if section == Section::Root {
             base = "ScopeOptions, total=False".into();
         }
-        write!(code, "\n\nclass {class}({base}):\n    \"\"\"{about}\"\"\"\n").unwrap();
+        write!(code, "\n\nclass {class}({base}):\n    \"\"\"{}\"\"\"\n", pythonic(about)).unwrap();
         for (row, text) in rows_of(section).filter(|(row, _)| !is_required(row)) {
             write!(code, "\n{}", field(row, text)).unwrap();
         }

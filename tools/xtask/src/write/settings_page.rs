@@ -5,7 +5,10 @@ use std::{fmt::Write, path::Path};
 
 use autothrottle::{WARNINGS, Warning};
 
-use super::typescript_options::{SECTIONS, default_of, settings};
+use super::{
+    objects::{OBJECTS, Object},
+    typescript_options::{default_of, settings},
+};
 
 /// The type of a setting, in as few words as a table has room for.
 fn in_short(wants: &str) -> String {
@@ -31,7 +34,7 @@ pub fn page() -> String {
          [Who wins](which-setting.md#who-wins) says which of several settings counts. A setting without effect\n\
          raises a `warning`.\n",
     );
-    for &(section, title, ..) in SECTIONS {
+    for &Object { section, title, .. } in OBJECTS {
         if !title.is_empty() {
             write!(page, "\n## {title}\n\n| option | wants | default | |\n|---|---|---|---|\n").unwrap();
         }
@@ -43,7 +46,7 @@ pub fn page() -> String {
         }
     }
     page.push_str("\n## Scrapy's names\n\n| option | of | Scrapy |\n|---|---|---|\n");
-    for &(section, _, interface, _) in SECTIONS {
+    for &Object { section, typescript: interface, .. } in OBJECTS {
         let here = settings().filter(|(row, text)| row.section == section && !text.scrapy.is_empty());
         for (row, text) in here {
             writeln!(page, "| `{}` | `{interface}` | {} |", row.key, text.scrapy).unwrap();

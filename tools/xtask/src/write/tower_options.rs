@@ -8,17 +8,7 @@ use autothrottle::config::{
     table::{self, DefaultValue, Kind, Row, Section, Text},
 };
 
-/// A section that Rust knows, with its struct and a word about it.
-const SECTIONS: &[(Section, &str, &str)] = &[
-    (Section::Root, "Options", "All options of a throttle. Settings of every scope may stand at the top."),
-    (Section::Scope, "ScopeOptions", "Settings of one scope, or of all in `defaults`."),
-    (Section::Rate, "RateOptions", "A rate with its own span, or with bursts."),
-    (Section::Quota, "QuotaOptions", "A budget per window."),
-    (Section::AutoThrottle, "AutoThrottleOptions", "Scrapy's AutoThrottle: the delay follows the latency."),
-    (Section::Backoff, "BackoffOptions", "A longer delay after bad answers, and the way back."),
-    (Section::Rampup, "RampupOptions", "Find the server's limit and stay just below it."),
-    (Section::Retry, "RetryOptions", "The requests that [`Retry`](crate::Retry) sends again."),
-];
+use super::objects::{OBJECTS, Object, object};
 
 /// Words of JavaScript's, and Rust's for them. The longer ones first.
 pub const WORDS: &[(&str, &str)] = &[
@@ -28,6 +18,10 @@ pub const WORDS: &[(&str, &str)] = &[
     (
         "Whether and how `throttle.fetch` repeats requests.",
         "Whether and how [`Retry`](crate::Retry) repeats requests.",
+    ),
+    (
+        "Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED, RETRY_TIMES.",
+        "The requests that [`Retry`](crate::Retry) sends again.",
     ),
     ("`fetch` does not, and sending", "Clients do not by themselves, and sending"),
     (
@@ -69,7 +63,7 @@ fn rustic(text: &str) -> String {
 }
 
 fn struct_of(of: Section) -> Option<&'static str> {
-    SECTIONS.iter().find(|(section, ..)| *section == of).map(|(_, name, _)| *name)
+    Some(object(of).tower).filter(|name| !name.is_empty())
 }
 
 /// `None` for what only a driver in another language reads.
@@ -136,8 +130,8 @@ options! {
 /// `settings.rs`.
 pub fn structs() -> String {
     let mut code = String::from(HEAD);
-    for &(section, name, about) in SECTIONS {
-        writeln!(code, "    /// {about}\n    {name} {{").unwrap();
+    for &Object { section, tower: name, about, .. } in OBJECTS.iter().filter(|all| !all.tower.is_empty()) {
+        writeln!(code, "    /// {}\n    {name} {{", rustic(about)).unwrap();
         let is_here = |of: Section| of == section || section == Section::Root && of == Section::Scope;
         for (row, text) in table::ROWS.iter().zip(table::TEXTS).filter(|(row, _)| is_here(row.section)) {
             let Some(kind) = type_of(row.kind) else { continue };

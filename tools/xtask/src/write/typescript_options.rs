@@ -11,78 +11,10 @@ use autothrottle::{
     simulate,
 };
 
-use super::driver_defaults;
-
-/// A section: where it is documented, and its interface with a word about it.
-pub const SECTIONS: &[(Section, &str, &str, &str)] = &[
-    (Section::Root, "Options", "EngineOptions", "The options of the engine."),
-    (Section::Driver, "", "ThrottleOptions", "The options of `createThrottle`."),
-    (
-        Section::Scope,
-        "A scope: `defaults`, each of `scopes`, and the top",
-        "ScopeOptions",
-        "Settings of one scope.",
-    ),
-    (
-        Section::Rate,
-        "A rate: an object in `rate`",
-        "RateOptions",
-        "A rate with its own span, or with bursts.",
-    ),
-    (Section::Quota, "A quota: an object in `quota`", "QuotaOptions", "A budget per window."),
-    (
-        Section::AutoThrottle,
-        "`autothrottle`",
-        "AutoThrottleOptions",
-        "Scrapy's AutoThrottle: the delay follows the latency.",
-    ),
-    (Section::Backoff, "`backoff`", "BackoffOptions", "A longer delay after bad answers, and the way back."),
-    (Section::Rampup, "`rampup`", "RampupOptions", "Find the server's limit and stay just below it."),
-    (
-        Section::Retry,
-        "`retry`",
-        "RetryOptions",
-        "Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED, RETRY_TIMES.",
-    ),
-    (Section::Robots, "`robots`", "RobotsOptions", "How `throttle.fetch` asks for robots.txt."),
-    (
-        Section::HeaderMap,
-        "Each of `hints`",
-        "HeaderMap",
-        "How one server's headers are to be read. Names are those of header fields, in any case.",
-    ),
-    (
-        Section::Simulation,
-        "`simulate`: `autothrottle/simulate`",
-        "SimulationOptions",
-        "The options of a simulation.",
-    ),
-    (
-        Section::Server,
-        "`server` of a simulation",
-        "SimulatedServer",
-        "A server and its limit. What its model does not know is an error.",
-    ),
-    (Section::Step, "`server.step`", "SimulatedStep", "The limit becomes another."),
-    (Section::Drift, "`server.drift`", "SimulatedDrift", "The limit moves up and down, as a triangle."),
-    (
-        Section::Adaptive,
-        "`server.adaptive`",
-        "SimulatedAdaptive",
-        "Each refusal lowers the limit for a while.",
-    ),
-    (
-        Section::Allowance,
-        "`server.allowance`",
-        "SimulatedAllowance",
-        "A second limit over a longer time, on a grid from the start.",
-    ),
-    (Section::Budget, "Each of `server.budgets`", "SimulatedBudget", "One of several budgets of a server."),
-    (Section::Outage, "`server.outage`", "SimulatedOutage", "For a while everything is a 503."),
-    (Section::Others, "`server.others`", "SimulatedOthers", "Traffic of others on the same limit."),
-    (Section::Network, "`network` of a simulation", "SimulatedNetwork", "The way there and back."),
-    (Section::Load, "`load` of a simulation", "SimulatedLoad", "The requests that each client has to send."),
-];
+use super::{
+    driver_defaults,
+    objects::{OBJECTS, Object, object},
+};
 
 /// Each setting with its texts.
 pub fn settings() -> impl Iterator<Item = (&'static Row, &'static Text)> {
@@ -100,7 +32,7 @@ pub fn default_of(row: &Row, text: &Text) -> String {
 }
 
 fn interface(of: Section) -> &'static str {
-    SECTIONS.iter().find(|(section, ..)| *section == of).expect("each section has one").2
+    object(of).typescript
 }
 
 fn typescript(row: &Row, text: &Text) -> String {
@@ -177,7 +109,7 @@ pub fn types() -> String {
          import type { Snapshot } from '../wasm/engine.js'\n\
          import type { Clock, Jitter, Rate } from './options.js'\n",
     );
-    for &(section, _, name, about) in SECTIONS {
+    for &Object { section, typescript: name, about, .. } in OBJECTS {
         let (above, extends) = match section {
             Section::Root => (
                 "The options of the engine. Settings of scopes may stand at the top: `{ rate: 5 }` is short \
