@@ -2,6 +2,9 @@
 //! those lines are written from here, between two marks in each host's file. A group's are read from `impl
 //! Shared` (`crates/shared/src/`) in the same way.
 
+// A line that is put together where it stands reads better than one that is written into a buffer.
+#![allow(clippy::format_collect, clippy::format_push_string)]
+
 mod pages;
 mod rust;
 

@@ -105,7 +105,7 @@ pub fn component(root: &Path) -> String {
 }
 
 /// Of `#[pymethods]` of a class. `by_hand`: verbs that raise where they say no.
-fn pymethods(verbs: Vec<Verb>, by_hand: &str, asked: &str, pass: fn(&str, Kind) -> String) -> String {
+fn pymethods(verbs: &[Verb], by_hand: &str, asked: &str, pass: fn(&str, Kind) -> String) -> String {
     methods(verbs.iter().filter(|verb| verb.name != by_hand).map(|verb| {
         let mut arguments = vec!["&self".to_string()];
         let mut passed = Vec::new();
@@ -147,7 +147,7 @@ fn pymethods(verbs: Vec<Verb>, by_hand: &str, asked: &str, pass: fn(&str, Kind) 
 
 /// Of `Engine` in `crates/bindings/python`.
 pub fn python(root: &Path) -> String {
-    pymethods(verbs(root), "adjust", "boundary", |name, kind| match kind {
+    pymethods(&verbs(root), "adjust", "boundary", |name, kind| match kind {
         Kind::Instant => format!("{name}.now()"),
         Kind::Span => format!("{name}.span()"),
         Kind::Scope | Kind::Ticket => format!("{name}.number()"),
@@ -159,7 +159,7 @@ pub fn python(root: &Path) -> String {
 
 /// Of `Shared` in `crates/bindings/python`.
 pub fn python_group(root: &Path) -> String {
-    pymethods(group_verbs(root), "", "machine", |name, kind| match kind {
+    pymethods(&group_verbs(root), "", "machine", |name, kind| match kind {
         Kind::Instant => format!("instant({name})"),
         Kind::Span => format!("Span::from_millis({name}.span())"),
         Kind::Scope | Kind::Ticket | Kind::Number => format!("{name}.0"),
@@ -177,10 +177,9 @@ pub fn shared(root: &Path) -> String {
         let mut passed = Vec::new();
         for &(ref name, kind) in &verb.arguments {
             let (of, pass) = match kind {
-                Kind::Instant => ("f64", name.clone()),
+                Kind::Instant | Kind::Number => ("f64", name.clone()),
                 Kind::Span => ("f64", format!("Span::from_millis({name})")),
                 Kind::Scope | Kind::Ticket => ("f64", format!("{name} as u64")),
-                Kind::Number => ("f64", name.clone()),
                 Kind::Flag => ("bool", name.clone()),
                 Kind::Text => ("&str", name.clone()),
             };
