@@ -32,7 +32,7 @@ const PAGES = readdirSync(`${root}docs`)
 const ELSEWHERE: Record<string, string> = {
   'docs/clients.md js': 'tests/js/conformance.ts',
   'docs/component.md js': 'tests/package/component.test.mjs',
-  'docs/component.md rust': 'tests/component/tests/component.rs',
+  'docs/component.md rust': 'tests/native/tidy.rs',
   'docs/shared.md ts': 'tests/shared/docs.test.mjs',
   'docs/testing.md ts': 'tests/clients/timers.test.mjs',
   'docs/simulate.md ts': 'tests/js/simulate.test.ts',
