@@ -1,8 +1,8 @@
 //! A server that names budgets as it likes: memory is bounded, what is used up is never forgotten, and of the
 //! others those named last stay. Everything is drawn at random.
 //!
-//! A look for room ends after some budgets. If all of those are used up, this answer's budget is not kept; the
-//! next look goes on from there.
+//! A look for room ends after some budgets. If all of those are used up, the budget of this answer is not kept.
+//! The next look goes on from there.
 
 use std::collections::BTreeMap;
 

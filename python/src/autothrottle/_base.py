@@ -132,8 +132,8 @@ class BaseThrottle:
         return self._clock.now() / NANOS
 
     def close(self, reason: BaseException | None = None) -> None:
-        """Rejects what waits, and each new request, with a ``ClosedError``. Requests in flight may end; after
-        the last one it leaves the others of a limit that processes share.
+        """Rejects what waits, and each new request, with a ``ClosedError``. Requests in flight may end. After
+        the last one a throttle with ``shared`` leaves its group.
         """
         self._scheduler.warn_unused_names()
         self._scheduler.close(reason)
