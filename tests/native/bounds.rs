@@ -1,7 +1,7 @@
 //! A server that names budgets as it likes: memory is bounded, what is used up is never forgotten, and of the
 //! others those named last stay. Everything is drawn at random.
 //!
-//! A look for room ends after some budgets. If all of those are used up, the budget of this answer is not kept.
+//! A look for room ends after some budgets. If those are used up, the budget of this answer is not kept.
 //! The next look goes on from there.
 
 use std::collections::BTreeMap;
