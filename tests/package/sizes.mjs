@@ -93,4 +93,4 @@ export async function sizeOverMain(entry, dist) {
 export const SLIM_MODULE_BUDGET = 106_700
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
-export const COMPONENT_BUDGET = 150_000
+export const COMPONENT_BUDGET = 151_000
