@@ -51,7 +51,7 @@ for (const page of pages)
   })
 
 test('README leads to the guide inside of the package', () => {
-  // Whoever reads it here has installed it: the page on that is behind an address.
+  // You have installed it when you read this guide: the page on that is behind an address.
   const wanted = 'which-setting recipes clients errors events llm shared testing runtimes'
   const found = links(join(installed, 'README.md'))
   for (const name of wanted.split(' '))
