@@ -379,9 +379,9 @@ class Following:
             scheduler.events.emit(SharedEvent("shared", stats.shared))
 
     def leave(self) -> Leaving | None:
-        """Leaves the group; gives what is still to be said there."""
+        """Leaves the group; gives what is still to be said there. Where the loop is over, so is its group."""
         with self._scheduler.lock:
-            if self._host is not None and self._leaving is None:
+            if self._host is not None and self._leaving is None and self._event_loop.is_running:
                 self._leaving = self._host.leave()
                 self._event_loop.close()
             return self._leaving

@@ -462,6 +462,15 @@ def test_the_example_runs(store: RedisServer) -> None:
     assert site.by == {"0": 3, "1": 3}
 
 
+def said_by(program: str) -> tuple[int, bytes, bytes]:
+    """How a program ends that leaves its connections open, and its words."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python/src")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, timeout=60, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
 def test_a_program_that_forgets_to_leave_ends_all_the_same(store: RedisServer) -> None:
     program = f"""
 import asyncio, redis, redis.asyncio
@@ -476,11 +485,23 @@ throttle = ThreadThrottle(shared=shared(redis.Redis(port={store.port}), name="fo
 with throttle.acquire("https://a.example/"):
     print("threads")
 """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python/src")}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"tasks\nthreads\n", b"")
+    assert said_by(program) == (0, b"tasks\nthreads\n", b"")
+
+
+def test_a_throttle_may_be_closed_after_its_loop(store: RedisServer) -> None:
+    program = f"""
+import asyncio, redis.asyncio
+from autothrottle import Throttle
+from autothrottle.redis import shared
+throttle = Throttle(shared=shared(redis.asyncio.Redis(port={store.port}), name="after"))
+async def main():
+    return await throttle.acquire("https://a.example/")
+permit = asyncio.run(main())
+throttle.close()
+permit.settle(status=200)
+print("closed")
+"""
+    assert said_by(program) == (0, b"closed\n", b"")
 
 
 # The code in docs/shared.md, as it stands there, with a Redis of the test's own.
