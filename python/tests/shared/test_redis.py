@@ -14,6 +14,7 @@ import contextlib
 import json
 import operator
 import os
+import queue
 import re
 import shutil
 import socket
@@ -25,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -42,6 +44,7 @@ from autothrottle import (
     ThreadThrottle,
     Throttle,
 )
+from autothrottle._shared.redis_io import Once, ThreadRedisIo
 from autothrottle.redis import shared
 
 from .servers import BINARY, Cluster, RedisServer, Sentinel, Site, ask
@@ -361,6 +364,21 @@ def test_a_closed_throttle_leaves_when_its_last_request_is_over(store: RedisServ
         time.sleep(2)  # longer than a lease
         assert lease() != "\n"
     until("it gives the lease back", lambda: lease() == "\n")
+
+
+@pytest.mark.parametrize("decode", [False, True])
+def test_commands_go_on_by_another_connection(store: RedisServer, cluster: Cluster, decode: bool) -> None:
+    answers: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+    one: Any = redis.Redis(port=store.port, decode_responses=decode)
+    many: Any = redis.RedisCluster(host="127.0.0.1", port=cluster.port, decode_responses=decode)
+    for client in (one, many):
+        io = ThreadRedisIo(client, cast("Any", SimpleNamespace(post=lambda call: call())))
+        io.open()
+        io.reconnect()
+        io.send(["ECHO", "here"], Once(lambda *answer: answers.put(answer)))
+        assert answers.get(timeout=30) == ("here" if decode else b"here", None)
+        io.close().join(10)
+        client.close()
 
 
 @pytest.mark.parametrize("ssl", [False, True])

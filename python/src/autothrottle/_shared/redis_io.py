@@ -21,14 +21,14 @@ from typing import Any, Protocol
 from .._clock import Timer
 from .transport import Done, EventLoop, Leaving
 
+LEASE_MS = 1500.0
+"""A lease. A connection that is made here is given up after it, if it has no answer."""
+
 _AGAIN_S = 0.2
 """The seconds before a broken connection is made anew."""
 
 _GLANCE_S = 0.5
 """How often a thread that hears looks whether it is to end, in seconds."""
-
-_ANSWER_S = 1.5
-"""A thread waits so long for an answer by a connection that is made here: a lease."""
 
 _MOST_AT_ONCE = 500
 """Commands of one pipeline."""
@@ -114,12 +114,7 @@ def _hearing(client: Any, channel: str, **limits: Any) -> Any:
         pool = client.connection_pool
         if not limits and not pool.connection_kwargs.get("decode_responses"):
             return client
-    import redis
-
-    made = redis.asyncio if is_async else redis
-    kwargs = {**pool.connection_kwargs, **limits, "decode_responses": False}
-    # Of a pool of Sentinel's the connections ask where the master is: they are made as it makes them.
-    return made.Redis(connection_pool=made.ConnectionPool(pool.connection_class, **kwargs))
+    return _like(pool, is_async=is_async, **limits, decode_responses=False)
 
 
 def _commanding(client: Any) -> Any:
@@ -129,14 +124,22 @@ def _commanding(client: Any) -> Any:
     import redis
 
     if not is_cluster(client):
-        pool = client.connection_pool
-        kwargs = {**pool.connection_kwargs, **_ends_in_time()}
-        return redis.Redis(connection_pool=redis.ConnectionPool(pool.connection_class, **kwargs))
+        return _like(client.connection_pool, is_async=False, **_ends_in_time())
     node_of: Any = redis.cluster.ClusterNode
     nodes = [node_of(node.host, node.port) for node in client.get_nodes()]
-    return redis.RedisCluster(
-        startup_nodes=nodes, **{**client.nodes_manager.connection_kwargs, **_ends_in_time()}
-    )
+    kwargs = {**client.nodes_manager.connection_kwargs, **_ends_in_time()}
+    return redis.RedisCluster(startup_nodes=nodes, **kwargs)
+
+
+def _like(pool: Any, *, is_async: bool, **changes: Any) -> Any:
+    """A client whose connections are as those of a pool, but for some arguments. Those of a pool of
+    Sentinel's ask where the master is.
+    """
+    import redis
+
+    made = redis.asyncio if is_async else redis
+    kwargs = {**pool.connection_kwargs, **changes}
+    return made.Redis.from_pool(made.ConnectionPool(pool.connection_class, **kwargs))
 
 
 def _ends_in_time() -> dict[str, Any]:
@@ -146,7 +149,8 @@ def _ends_in_time() -> dict[str, Any]:
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    return {"socket_timeout": _ANSWER_S, "socket_connect_timeout": _ANSWER_S, "retry": Retry(NoBackoff(), 0)}
+    seconds = LEASE_MS / 1000
+    return {"socket_timeout": seconds, "socket_connect_timeout": seconds, "retry": Retry(NoBackoff(), 0)}
 
 
 def _deliver(jobs: Sequence[_Job], results: Sequence[Any]) -> None:
@@ -217,9 +221,15 @@ class ThreadRedisIo:
                 except Exception as error:
                     results = [error] * len(jobs)
                 self._event_loop.post(_delivery(jobs, results))
+        if client is not None and client is not self._client:
+            _close(client)
         if self._owns_client and waiting is self._jobs:
-            with contextlib.suppress(Exception):
-                self._client.close()
+            _close(self._client)
+
+
+def _close(client: Any) -> None:
+    with contextlib.suppress(Exception):
+        client.close()
 
 
 def _carried(client: Any, jobs: Sequence[_Job]) -> Sequence[Any]:

@@ -28,10 +28,8 @@ from .._native import (
     is_for_good,
 )
 from ..errors import ConfigError, Problem
-from .redis_io import Once, RedisIo, Subscription
+from .redis_io import LEASE_MS, Once, RedisIo, Subscription
 from .transport import Done, EventLoop, Lease, Leaving, Peer
-
-LEASE_MS = 1500.0
 
 
 class RedisTransport:
