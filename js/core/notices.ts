@@ -91,8 +91,8 @@ export class Notices {
       } else if (kind === 'down') {
         this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
       } else if (isFinding(notice)) {
-        const does = FINDINGS[notice.kind]
-        const effect = scope ? `${does} ${scope}` : does.slice(0, does.lastIndexOf(' '))
+        const [does, doesToAll] = FINDINGS[notice.kind]
+        const effect = scope ? `${does} ${scope}` : doesToAll
         const message = `${notice.path} ${effect}: ${notice.why}`
         this.#sink.warnings.emit(notice.kind, message, scope || undefined)
       } else {

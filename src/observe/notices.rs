@@ -57,11 +57,11 @@ impl Notice {
         let (Self::NoEffect(found) | Self::RampupBound(found) | Self::WaitCapped(found)) = self else {
             return None;
         };
-        let does = WARNINGS.iter().find(|warning| warning.code == self.kind())?.does;
+        let warning = WARNINGS.iter().find(|warning| warning.code == self.kind())?;
         let Diagnostic { scope, path, why, .. } = found;
-        let effect = match does.rsplit_once(' ') {
-            Some((does, _)) if scope.is_empty() => does.into(),
-            _ => format!("{does} {scope}"),
+        let effect = match scope.as_str() {
+            "" => warning.does_to_all().into(),
+            scope => format!("{} {scope}", warning.does),
         };
         Some((found, format!("{path} {effect}: {why}")))
     }

@@ -17,6 +17,13 @@ pub struct Warning {
     pub cure: &'static str,
 }
 
+impl Warning {
+    /// The effect on all scopes, in words.
+    pub fn does_to_all(&self) -> &'static str {
+        self.does.rsplit_once(' ').map_or("", |(does, _)| does)
+    }
+}
+
 macro_rules! warnings {
     ($($code:literal $(($only:literal))? $([$does:literal])? $about:literal, $cure:literal;)*) => {
         /// Each of them, in the order of `docs/events.md`.

@@ -395,8 +395,8 @@ class Notices:
 
 def effect_of(kind: str, scope: str) -> str:
     """The effect of a setting on a scope, in words; of all scopes where none is named."""
-    does = FINDINGS[kind]
-    return f"{does} {scope}" if scope else does.rpartition(" ")[0]
+    does, does_to_all = FINDINGS[kind]
+    return f"{does} {scope}" if scope else does_to_all
 
 
 def debug_line(notice: Any, latency: int) -> str:

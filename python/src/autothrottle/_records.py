@@ -278,8 +278,8 @@ SharedCode: TypeAlias = Literal[
 """Warnings of a limit that processes share."""
 
 FINDINGS = {
-    "no-effect": "has no effect in",
-    "rampup-bound": "slows rampup down in",
-    "wait-capped": "cuts a wait of",
+    "no-effect": ("has no effect in", "has no effect"),
+    "rampup-bound": ("slows rampup down in", "slows rampup down"),
+    "wait-capped": ("cuts a wait of", "cuts a wait"),
 }
-"""The effects of settings on a scope, in words before its name."""
+"""The effects of settings: on a scope, in words before its name, and on all."""

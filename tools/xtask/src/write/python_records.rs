@@ -127,9 +127,9 @@ fn warnings() -> String {
     code += "\"\"\"Warnings of a limit that processes share.\"\"\"\n";
     code += "\nFINDINGS = {\n";
     for warning in WARNINGS.iter().filter(|warning| !warning.does.is_empty()) {
-        writeln!(code, "    \"{}\": \"{}\",", warning.code, warning.does).unwrap();
+        writeln!(code, "    {:?}: ({:?}, {:?}),", warning.code, warning.does, warning.does_to_all()).unwrap();
     }
-    code + "}\n\"\"\"The effects of settings on a scope, in words before its name.\"\"\"\n"
+    code + "}\n\"\"\"The effects of settings: on a scope, in words before its name, and on all.\"\"\"\n"
 }
 
 const HEAD: &str = r#""""The engine's output. ``cargo xtask write`` writes it from ``src/record.rs``: change it there.

@@ -137,10 +137,10 @@ fn warnings() -> String {
     for warning in warnings_of("JavaScript") {
         writeln!(code, "  | '{}'", warning.code).unwrap();
     }
-    code += "\n/** @internal The effects of settings on a scope, in words before its name. */\n";
+    code += "\n/** @internal The effects of settings: on a scope, in words before its name, and on all. */\n";
     code += "export const FINDINGS = {\n";
     for warning in WARNINGS.iter().filter(|warning| !warning.does.is_empty()) {
-        writeln!(code, "  '{}': '{}',", warning.code, warning.does).unwrap();
+        writeln!(code, "  '{}': ['{}', '{}'],", warning.code, warning.does, warning.does_to_all()).unwrap();
     }
     code + "}\n"
 }
