@@ -12,16 +12,19 @@ use crate::{
 
 impl Shared {
     /// Whether others are known to use the limit that this process does not hear: then no part of it is this
-    /// process's alone.
+    /// process's alone. When one of another version dies, its lease ends before the others take over, and
+    /// they are silent until then.
     pub(crate) fn others_live(&self) -> bool {
-        let lease = self.settings.lease.micros();
-        self.way.others.is_some_and(|(at, _)| self.now.since(at).micros() <= 2 * lease)
+        let lease = self.settings.lease;
+        self.way.others.is_some_and(|(at, how)| {
+            let rest = if matches!(how, Unheard::Foreign(_)) { PATIENCE } else { lease };
+            self.now.since(at) <= lease + rest
+        })
     }
 
-    /// Whether those that live speak another version. When one of them dies, the others have as long to take
-    /// over as a process waits before it is offline.
+    /// Whether those that live speak another version.
     pub(crate) fn hears_foreign(&self) -> bool {
-        matches!(self.way.others, Some((at, Unheard::Foreign(_))) if self.now.since(at) < PATIENCE)
+        matches!(self.way.others, Some((_, Unheard::Foreign(_)))) && self.others_live()
     }
 
     /// A process that is offline waits as long as it knows that others live.

@@ -232,6 +232,9 @@ impl Shared {
         }
         self.way.heard_at = self.way.heard_at + span;
         self.way.replied_at = self.way.replied_at + span;
+        if let Some((at, _)) = &mut self.way.others {
+            *at = *at + span;
+        }
         if let Some(lease) = self.lease() {
             lease.looped = lease.looped.map(|at| at + span);
         }

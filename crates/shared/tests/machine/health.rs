@@ -62,6 +62,10 @@ fn who_hears_another_version_leaves_the_lease_to_it_while_it_lives() {
     }
     let before = group.count(other);
     assert_eq!(group.role(other), Role::Member, "another version may have it");
+    // It stands still, as the others may: that is no silence.
+    group.now += 8_000_000;
+    group.run(4_000_000, 10_000);
+    assert_eq!(group.role(other), Role::Member, "one of them may be about to take over");
     group.run(6_000_000, 10_000);
     assert_eq!(group.role(other), Role::Leader, "it is gone");
     assert!(group.count(other) > before + 20);
