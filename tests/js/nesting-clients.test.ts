@@ -93,13 +93,24 @@ test('a client of one’s own whose answer is settled sends the request of the p
 test('throttle.fetch in a timer of a function is the request of the permit, or is rejected with what to type', async () => {
   const clock = new FakeClock()
   const throttle = createThrottle({ clock, fetch: async () => new Response('x'), maxInFlight: 1, delay: 0 })
+  let call = () => {}
+  const called = new Promise<void>((resolve) => {
+    call = resolve
+  })
   const told = throttle
-    .run(url, () => inTimer(() => throttle.fetch(url)))
+    .run(url, () =>
+      inTimer(() => {
+        const answer = throttle.fetch(url)
+        call()
+        return answer
+      }),
+    )
     .then(
       ({ status }) => status,
       ({ code }) => code,
     )
-  await inTimer(async () => {})
+  // Time passes only once the call waits.
+  await called
   await clock.advance(25_000)
   // Node before 24 cannot know it for free.
   assert.ok([200, 'ERR_NESTED'].includes(await told), String(await told))
