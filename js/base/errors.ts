@@ -81,18 +81,6 @@ export function withProblems<T>(Made: Kind, call: () => T): T {
   }
 }
 
-/** As many requests wait as `maxWaiting` allows. */
-export class QueueFullError extends ThrottleError {
-  declare readonly code: 'ERR_QUEUE_FULL'
-
-  constructor() {
-    super(
-      'ERR_QUEUE_FULL',
-      'as many requests wait as maxWaiting allows: send less, or pull work with throttle.map',
-    )
-  }
-}
-
 /** The request waited as long as its `maxWait` allows, or was not answered within its `requestTimeout`. */
 export class TimeoutError extends ThrottleError {
   declare readonly code: 'ERR_TIMEOUT'
@@ -111,19 +99,6 @@ export class TimeoutError extends ThrottleError {
           : `the request would be held for ${held} ms, longer than its maxWait, ${timeout} ms`,
     )
     this.isSent = isSent
-  }
-}
-
-/** The page's Content-Security-Policy, or a browser extension's, does not let WebAssembly compile. */
-export class WasmBlockedError extends ThrottleError {
-  declare readonly code: 'ERR_WASM_BLOCKED'
-
-  constructor(options?: ErrorOptions) {
-    super(
-      'ERR_WASM_BLOCKED',
-      "WebAssembly is blocked: allow 'wasm-unsafe-eval' in script-src of the Content-Security-Policy (docs/runtimes.md)",
-      options,
-    )
   }
 }
 
@@ -163,20 +138,6 @@ export class ClosedError extends ThrottleError {
   }
 }
 
-/** A call into the engine was broken off, so what it decides can no longer be trusted. */
-export class EngineBrokenError extends ThrottleError {
-  declare readonly code: 'ERR_ENGINE_BROKEN'
-
-  constructor(options?: ErrorOptions) {
-    super(
-      'ERR_ENGINE_BROKEN',
-      'an error broke off a call into the engine, most likely a stack overflow that your program caught:' +
-        ' end that recursion, and make a new throttle',
-      options,
-    )
-  }
-}
-
 /** The server asked for a longer wait than `retry.maxRetryAfter`. The response is there, its body unread. */
 export class RetryAfterTooLongError extends ThrottleError {
   declare readonly code: 'ERR_RETRY_AFTER_TOO_LONG'
@@ -191,21 +152,6 @@ export class RetryAfterTooLongError extends ThrottleError {
     super('ERR_RETRY_AFTER_TOO_LONG', status === undefined ? asked : `${asked}: status ${status}`)
     this.retryAfterMs = retryAfterMs
     this.response = response
-  }
-}
-
-/**
- * The request would be sent again, but its body is a stream that was read: give a string, a buffer or a
- * `Request`.
- */
-export class BodyNotReplayableError extends ThrottleError {
-  declare readonly code: 'ERR_BODY_NOT_REPLAYABLE'
-
-  constructor() {
-    super(
-      'ERR_BODY_NOT_REPLAYABLE',
-      'the request cannot be sent again: its body is a stream that was read; give a string or a buffer',
-    )
   }
 }
 
@@ -238,22 +184,48 @@ export class DisallowedError extends ThrottleError {
   }
 }
 
-/** The error of requests to a host that refuses all of them, after a `stall` listener called `fail()`. */
-export class StalledError extends ThrottleError {
-  declare readonly code: 'ERR_STALLED'
-  /** The scope. */
-  readonly scope: string
+// written by `cargo xtask write`: errors
 
-  constructor(scope: string, forMs: number) {
-    super('ERR_STALLED', `${scope} has answered only badly for ${Math.round(forMs / 1000)} s`)
-    this.scope = scope
+/** As many requests wait as `maxWaiting` allows. */
+export class QueueFullError extends ThrottleError {
+  declare readonly code: 'ERR_QUEUE_FULL'
+
+  constructor() {
+    super(
+      'ERR_QUEUE_FULL',
+      'as many requests wait as maxWaiting allows: send less, or pull work with throttle.map',
+    )
+  }
+}
+
+/** A call into the engine was broken off, so what it decides can no longer be trusted. */
+export class EngineBrokenError extends ThrottleError {
+  declare readonly code: 'ERR_ENGINE_BROKEN'
+
+  constructor(options?: ErrorOptions) {
+    super(
+      'ERR_ENGINE_BROKEN',
+      'an error broke off a call into the engine, most likely a stack overflow that your program caught: end that recursion, and make a new throttle',
+      options,
+    )
+  }
+}
+
+/** The request would be sent again, but its body is a stream that was read. */
+export class BodyNotReplayableError extends ThrottleError {
+  declare readonly code: 'ERR_BODY_NOT_REPLAYABLE'
+
+  constructor() {
+    super(
+      'ERR_BODY_NOT_REPLAYABLE',
+      'the request cannot be sent again: its body is a stream that was read; give a string or a buffer',
+    )
   }
 }
 
 /**
  * No answer has come from a scope for `downAfter`, only failed connections and timeouts. One request at a
- * time
- * still leaves, to see whether the server is back.
+ * time still leaves, to see whether the server is back.
  */
 export class ScopeDownError extends ThrottleError {
   declare readonly code: 'ERR_SCOPE_DOWN'
@@ -269,9 +241,24 @@ export class ScopeDownError extends ThrottleError {
   }
 }
 
+/** The error of requests to a host that refuses all of them, after a `stall` listener called `fail()`. */
+export class StalledError extends ThrottleError {
+  declare readonly code: 'ERR_STALLED'
+  /** The scope. */
+  readonly scope: string
+  /** For how long it has answered only badly, in milliseconds. */
+  readonly forMs: number
+
+  constructor(scope: string, forMs: number) {
+    super('ERR_STALLED', `${scope} has answered only badly for ${Math.round(forMs / 1000)} s`)
+    this.scope = scope
+    this.forMs = forMs
+  }
+}
+
 /**
- * A hook of yours failed, or gave what makes no sense. It fails its own request only; `cause` is what it
- * threw.
+ * A hook of yours failed, or gave what makes no sense. It fails its own request only; its cause is the
+ * hook's error.
  */
 export class ManagerError extends ThrottleError {
   declare readonly code: 'ERR_MANAGER'
@@ -283,3 +270,18 @@ export class ManagerError extends ThrottleError {
     this.hook = hook
   }
 }
+
+/** The page's Content-Security-Policy, or a browser extension's, does not let WebAssembly compile. */
+export class WasmBlockedError extends ThrottleError {
+  declare readonly code: 'ERR_WASM_BLOCKED'
+
+  constructor(options?: ErrorOptions) {
+    super(
+      'ERR_WASM_BLOCKED',
+      "WebAssembly is blocked: allow 'wasm-unsafe-eval' in script-src of the Content-Security-Policy (docs/runtimes.md)",
+      options,
+    )
+  }
+}
+
+// end of what is written

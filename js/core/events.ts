@@ -111,13 +111,17 @@ export interface SharedEvent extends Event {
 
 /** Events of a throttle by name. */
 export interface ThrottleEvents {
+  // written by `cargo xtask write`: events
   /** A request was taken in: it waits, or leaves at once. */
   queued: QueuedEvent
   /** A request may leave now. */
   send: SendEvent
   /** A request ended. */
   settle: SettleEvent
-  /** A request stopped waiting: it was never sent. */
+  /**
+   * A request stopped waiting, and was never sent: a signal, its `maxWait`, `close`, a scope that is
+   * down.
+   */
   cancel: CancelEvent
   /** A bad answer made a scope take a step up. */
   backoff: ScopeEvent
@@ -125,14 +129,15 @@ export interface ThrottleEvents {
   recover: ScopeEvent
   /** A scope's delay changed: by AutoThrottle, rampup, backoff or a server's pace. */
   delay: ScopeEvent
-  /** A server asked to be left alone for longer than before. */
+  /** A server asked for a longer wait than before. */
   hold: ScopeEvent
-  /** A scope has answered only badly for `stallAfter`: the caller decides. */
+  /** A scope has answered only badly for `stallAfter`; without a listener it is a `warning`. */
   stall: StallEvent
-  /** Something that is worth knowing; each once. */
+  /** A warning, once per code and scope. */
   warning: WarningEvent
-  /** Of a throttle that processes share: another writer, other members, or another state of the way. */
+  /** Of a shared throttle: another writer, other members, or the connection broke or is back. */
   shared: SharedEvent
+  // end of what is written
 }
 
 /** An event, with what it tells. */
@@ -222,12 +227,15 @@ export class Topic {
 /** The options may be the flag itself. */
 const isCapture = (options: Options) => Boolean(typeof options === 'object' ? options.capture : options)
 
-const TYPES = 'queued send settle cancel backoff recover delay hold stall warning shared'.split(
-  ' ',
-) as (keyof ThrottleEvents)[]
+// written by `cargo xtask write`: types of events
+const TYPES = 'queued send settle cancel backoff recover delay hold stall warning shared'
+// end of what is written
+
+const ALL = TYPES.split(' ') as (keyof ThrottleEvents)[]
 
 /** A topic for each type: fields, since they are asked at each request. */
 export class Topics {
+  // written by `cargo xtask write`: topics
   declare readonly queued: Topic
   declare readonly send: Topic
   declare readonly settle: Topic
@@ -239,21 +247,24 @@ export class Topics {
   declare readonly stall: Topic
   declare readonly warning: Topic
   declare readonly shared: Topic
+  // end of what is written
 
   constructor() {
     const diagnostics = builtin('diagnostics_channel') as Diagnostics | undefined
     const topics: Record<string, Topic> = this as never
-    for (const type of TYPES) topics[type] = new Topic(type, diagnostics?.channel(`autothrottle:${type}`))
+    for (const type of ALL) topics[type] = new Topic(type, diagnostics?.channel(`autothrottle:${type}`))
   }
 
   /** Whether changes of scopes have a listener. */
   get areScopesObserved(): boolean {
+    // written by `cargo xtask write`: topics of a pace
     return (
       this.backoff.hasObservers ||
       this.recover.hasObservers ||
       this.delay.hasObservers ||
       this.hold.hasObservers
     )
+    // end of what is written
   }
 
   of(type: string): Topic | undefined {
@@ -264,7 +275,7 @@ export class Topics {
   check(method: string, type: string): Topic {
     const topic = this.of(type)
     if (topic) return topic
-    throw notOneOf(method, TYPES, kindOf(type), nearestName(String(type), TYPES))
+    throw notOneOf(method, ALL, kindOf(type), nearestName(String(type), ALL))
   }
 }
 

@@ -1,18 +1,22 @@
 //! The view for people: the state of scopes, what really happened in the last minute, settings without
 //! effect. It only watches; no decision depends on it.
 
+mod errors;
+mod events;
 mod meter;
 mod notices;
 mod stats;
 mod warnings;
 
-pub(crate) use self::{
-    meter::{Activity, Meter},
-    notices::{Seen, Settled, Wait},
-};
 pub use self::{
+    errors::{ERRORS, ErrorForm, ErrorRow},
+    events::{EVENTS, EventRow},
     meter::{Effective, Shares},
     notices::{Diagnostic, Heard, Held, Notice, Pace, Several, Stall, Watch},
     stats::{BudgetStats, ScopeStats, SharedStats, Stats},
     warnings::{WARNINGS, Warning},
+};
+pub(crate) use self::{
+    meter::{Activity, Meter},
+    notices::{Seen, Settled, Wait},
 };

@@ -28,10 +28,31 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("autothrottle")
 
+# written by `cargo xtask write`: kinds of events
+
 EventKind: TypeAlias = Literal[
-    "queued", "send", "settle", "cancel", "backoff", "recover", "delay", "hold", "stall", "warning", "shared"
+    "queued",
+    "send",
+    "settle",
+    "cancel",
+    "backoff",
+    "recover",
+    "delay",
+    "hold",
+    "stall",
+    "warning",
+    "shared",
 ]
+RequestKind: TypeAlias = Literal["queued", "send"]
+SettleKind: TypeAlias = Literal["settle"]
+CancelKind: TypeAlias = Literal["cancel"]
+ScopeKind: TypeAlias = Literal["backoff", "recover", "delay", "hold"]
+StallKind: TypeAlias = Literal["stall"]
+WarningKind: TypeAlias = Literal["warning"]
+SharedKind: TypeAlias = Literal["shared"]
+# end of what is written
 KINDS: tuple[EventKind, ...] = get_args(EventKind)
+PACES: tuple[ScopeKind, ...] = get_args(ScopeKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +142,11 @@ class SharedEvent:
     """The group, as this process sees it from now on."""
 
 
+T = TypeVar("T")
+# written by `cargo xtask write`: listeners
 Event: TypeAlias = (
     RequestEvent | SettleEvent | CancelEvent | ScopeEvent | StallEvent | WarningEvent | SharedEvent
 )
-T = TypeVar("T")
 OnRequest = TypeVar("OnRequest", bound=Callable[[RequestEvent], object])
 OnSettle = TypeVar("OnSettle", bound=Callable[[SettleEvent], object])
 OnCancel = TypeVar("OnCancel", bound=Callable[[CancelEvent], object])
@@ -132,8 +154,7 @@ OnScope = TypeVar("OnScope", bound=Callable[[ScopeEvent], object])
 OnStall = TypeVar("OnStall", bound=Callable[[StallEvent], object])
 OnWarning = TypeVar("OnWarning", bound=Callable[[WarningEvent], object])
 OnShared = TypeVar("OnShared", bound=Callable[[SharedEvent], object])
-RequestKind: TypeAlias = Literal["queued", "send"]
-ScopeKind: TypeAlias = Literal["backoff", "recover", "delay", "hold"]
+# end of what is written
 
 _MOST_WARNED = 10_000
 """More scopes than this with a warning each are forgotten, and may be told again."""
@@ -167,47 +188,38 @@ class Events:
     @property
     def are_scopes_heard(self) -> bool:
         """Whether changes of scopes have a listener."""
-        heard = self._listeners
-        return bool(heard["backoff"] or heard["recover"] or heard["delay"] or heard["hold"])
+        return any(self._listeners[kind] for kind in PACES)
 
+    # written by `cargo xtask write`: forms of a listener
     @overload
     def on(self, kind: RequestKind, listener: Callable[[RequestEvent], T]) -> Callable[[RequestEvent], T]: ...
     @overload
-    def on(
-        self, kind: Literal["settle"], listener: Callable[[SettleEvent], T]
-    ) -> Callable[[SettleEvent], T]: ...
+    def on(self, kind: SettleKind, listener: Callable[[SettleEvent], T]) -> Callable[[SettleEvent], T]: ...
     @overload
-    def on(
-        self, kind: Literal["cancel"], listener: Callable[[CancelEvent], T]
-    ) -> Callable[[CancelEvent], T]: ...
+    def on(self, kind: CancelKind, listener: Callable[[CancelEvent], T]) -> Callable[[CancelEvent], T]: ...
     @overload
     def on(self, kind: ScopeKind, listener: Callable[[ScopeEvent], T]) -> Callable[[ScopeEvent], T]: ...
     @overload
-    def on(
-        self, kind: Literal["stall"], listener: Callable[[StallEvent], T]
-    ) -> Callable[[StallEvent], T]: ...
+    def on(self, kind: StallKind, listener: Callable[[StallEvent], T]) -> Callable[[StallEvent], T]: ...
     @overload
-    def on(
-        self, kind: Literal["warning"], listener: Callable[[WarningEvent], T]
-    ) -> Callable[[WarningEvent], T]: ...
+    def on(self, kind: WarningKind, listener: Callable[[WarningEvent], T]) -> Callable[[WarningEvent], T]: ...
     @overload
-    def on(
-        self, kind: Literal["shared"], listener: Callable[[SharedEvent], T]
-    ) -> Callable[[SharedEvent], T]: ...
+    def on(self, kind: SharedKind, listener: Callable[[SharedEvent], T]) -> Callable[[SharedEvent], T]: ...
     @overload
     def on(self, kind: RequestKind) -> Callable[[OnRequest], OnRequest]: ...
     @overload
-    def on(self, kind: Literal["settle"]) -> Callable[[OnSettle], OnSettle]: ...
+    def on(self, kind: SettleKind) -> Callable[[OnSettle], OnSettle]: ...
     @overload
-    def on(self, kind: Literal["cancel"]) -> Callable[[OnCancel], OnCancel]: ...
+    def on(self, kind: CancelKind) -> Callable[[OnCancel], OnCancel]: ...
     @overload
     def on(self, kind: ScopeKind) -> Callable[[OnScope], OnScope]: ...
     @overload
-    def on(self, kind: Literal["stall"]) -> Callable[[OnStall], OnStall]: ...
+    def on(self, kind: StallKind) -> Callable[[OnStall], OnStall]: ...
     @overload
-    def on(self, kind: Literal["warning"]) -> Callable[[OnWarning], OnWarning]: ...
+    def on(self, kind: WarningKind) -> Callable[[OnWarning], OnWarning]: ...
     @overload
-    def on(self, kind: Literal["shared"]) -> Callable[[OnShared], OnShared]: ...
+    def on(self, kind: SharedKind) -> Callable[[OnShared], OnShared]: ...
+    # end of what is written
     def on(self, kind: EventKind, listener: Any = None) -> Any:
         """Calls ``listener`` for each event of a kind; also a decorator. A listener is kept once."""
         if listener is None:

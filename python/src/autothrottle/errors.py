@@ -84,15 +84,6 @@ class SnapshotError(ProblemsError):
     whole = "snapshot"
 
 
-class QueueFullError(ThrottleError):
-    """As many requests wait as ``maxWaiting`` allows."""
-
-    code = "ERR_QUEUE_FULL"
-
-    def __init__(self) -> None:
-        super().__init__("as many requests wait as max_waiting allows: send less, or pull work with map")
-
-
 class CostExceedsQuotaError(ThrottleError, ValueError):
     """The request costs more than a scope's whole quota, or its rate's burst: it could never be sent."""
 
@@ -108,25 +99,6 @@ class CostExceedsQuotaError(ThrottleError, ValueError):
 
     def __reduce__(self) -> tuple[type[CostExceedsQuotaError], tuple[str | None, str | None]]:
         return type(self), (self.scope, self.path)
-
-
-class ScopeDownError(ThrottleError, ConnectionError):
-    """No answer has come from a scope for ``down_after``, only failed connections and timeouts.
-
-    One request at a time still leaves, to see whether the server is back.
-    """
-
-    code = "ERR_SCOPE_DOWN"
-
-    def __init__(self, scope: str, seconds: float) -> None:
-        self.scope = scope
-        """The scope."""
-        self.seconds = seconds
-        """For how long no answer came."""
-        super().__init__(f"{scope} is down: no answer has come for {round(seconds)} s")
-
-    def __reduce__(self) -> tuple[type[ScopeDownError], tuple[str, float]]:
-        return type(self), (self.scope, self.seconds)
 
 
 class ThrottleTimeoutError(ThrottleError, TimeoutError):
@@ -182,17 +154,6 @@ class RetryAfterTooLongError(ThrottleError):
         super().__init__(f"the server asks to wait {retry_after:g} s, more than max_retry_after ({most:g} s)")
 
 
-class BodyNotReplayableError(ThrottleError):
-    """The request would be sent again, but its body is a stream that was read: give bytes or a text."""
-
-    code = "ERR_BODY_NOT_REPLAYABLE"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the request cannot be sent again: its body is a stream that was read; give bytes or a text"
-        )
-
-
 class DisallowedError(ThrottleError):
     """robots.txt does not allow the URL, or could not be had. Only with the option ``robots``."""
 
@@ -204,21 +165,77 @@ class DisallowedError(ThrottleError):
         super().__init__(message)
 
 
+class SharedError(ThrottleError):
+    """The connection to the group is broken, and ``offline`` is ``"fail"``. ``__cause__`` says why."""
+
+    code = "ERR_SHARED_OFFLINE"
+
+    def __init__(self) -> None:
+        super().__init__("the connection to the group is broken, and offline is fail: check the connection")
+
+
+# written by `cargo xtask write`: errors
+
+
+class QueueFullError(ThrottleError):
+    """As many requests wait as ``max_waiting`` allows."""
+
+    code = "ERR_QUEUE_FULL"
+
+    def __init__(self) -> None:
+        super().__init__("as many requests wait as max_waiting allows: send less, or pull work with map")
+
+
+class BodyNotReplayableError(ThrottleError):
+    """The request would be sent again, but its body is a stream that was read."""
+
+    code = "ERR_BODY_NOT_REPLAYABLE"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the request cannot be sent again: its body is a stream that was read; give bytes or a text"
+        )
+
+
+class ScopeDownError(ThrottleError, ConnectionError):
+    """No answer has come from a scope for ``down_after``, only failed connections and timeouts. One request
+    at a time still leaves, to see whether the server is back.
+    """
+
+    code = "ERR_SCOPE_DOWN"
+
+    def __init__(self, scope: str, seconds: float) -> None:
+        self.scope = scope
+        """The scope."""
+        self.seconds = seconds
+        """For how long no answer came, in seconds."""
+        super().__init__(f"{scope} is down: no answer has come for {round(seconds)} s")
+
+    def __reduce__(self) -> tuple[type[ScopeDownError], tuple[str, float]]:
+        return type(self), (self.scope, self.seconds)
+
+
 class StalledError(ThrottleError):
-    """The host has only refused for ``stall_after``, and a ``stall`` listener called ``fail()``."""
+    """The error of requests to a host that refuses all of them, after a ``stall`` listener called
+    ``fail()``.
+    """
 
     code = "ERR_STALLED"
 
     def __init__(self, scope: str, seconds: float) -> None:
         self.scope = scope
         """The scope."""
+        self.seconds = seconds
+        """For how long it has answered only badly, in seconds."""
         super().__init__(f"{scope} has answered only badly for {round(seconds)} s")
+
+    def __reduce__(self) -> tuple[type[StalledError], tuple[str, float]]:
+        return type(self), (self.scope, self.seconds)
 
 
 class ManagerError(ThrottleError):
-    """A hook or a manager of yours failed, or returned a wrong value.
-
-    It fails its own request only; ``__cause__`` is what it raised.
+    """A hook of yours failed, or gave what makes no sense. It fails its own request only; its cause is the
+    hook's error.
     """
 
     code = "ERR_MANAGER"
@@ -229,10 +246,4 @@ class ManagerError(ThrottleError):
         super().__init__(f"{hook} {what}")
 
 
-class SharedError(ThrottleError):
-    """The connection to the group is broken, and ``offline`` is ``"fail"``. ``__cause__`` says why."""
-
-    code = "ERR_SHARED_OFFLINE"
-
-    def __init__(self) -> None:
-        super().__init__("the connection to the group is broken, and offline is fail: check the connection")
+# end of what is written

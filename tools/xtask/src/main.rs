@@ -64,7 +64,7 @@ fn write(files: &[&str]) -> anyhow::Result<()> {
         let is_known = write::FILES.iter().any(|written| written.file == *file);
         anyhow::ensure!(is_known, "{file} is not written from Rust");
     }
-    for written in &write::FILES {
+    for written in write::FILES {
         if files.is_empty() || files.contains(&written.file) {
             fs::write(root().join(written.file), written.text(root()))?;
         }

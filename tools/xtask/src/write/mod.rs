@@ -1,8 +1,10 @@
 //! All files that are written from rows of Rust: the table of settings (`src/config/table.rs`), what comes
-//! out of the engine (`src/record.rs`), and its verbs (`src/boundary/`).
+//! out of the engine (`src/record.rs`), errors and events (`src/observe/`), and its verbs (`src/boundary/`).
 //!
 //! `cargo xtask write` writes them. The native tests compile this folder too, and compare what is committed.
 
+mod errors;
+mod events;
 pub mod objects;
 pub mod python_options;
 mod python_records;
@@ -50,9 +52,29 @@ const fn built(file: &'static str, text: fn() -> String) -> Written {
 }
 
 /// Each of them.
-pub const FILES: [Written; 20] = [
+pub const FILES: &[Written] = &[
     whole("docs/settings.md", settings_page::page),
-    parts("docs/events.md", &[("warnings", settings_page::warnings)]),
+    parts("docs/events.md", &[("events", events::page), ("warnings", settings_page::warnings)]),
+    parts("docs/errors.md", &[("errors", errors::page)]),
+    parts("js/base/errors.ts", &[("errors", errors::typescript)]),
+    parts("python/src/autothrottle/errors.py", &[("errors", errors::python)]),
+    parts(
+        "js/core/events.ts",
+        &[
+            ("events", events::members),
+            ("types of events", events::types),
+            ("topics", events::topics),
+            ("topics of a pace", events::paces),
+        ],
+    ),
+    parts(
+        "python/src/autothrottle/_events.py",
+        &[
+            ("kinds of events", events::kinds),
+            ("listeners", events::listeners),
+            ("forms of a listener", events::overloads),
+        ],
+    ),
     whole("python/src/autothrottle/options.py", python_options::types),
     whole("python/src/autothrottle/_records.py", python_records::records),
     whole("python/src/autothrottle/_stats.py", python_records::stats),

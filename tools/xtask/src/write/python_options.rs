@@ -63,7 +63,7 @@ pub const WORDS: &[(&str, &str)] = &[
 ];
 
 /// A text with its names and units as Python has them.
-fn pythonic(text: &str) -> String {
+pub fn pythonic(text: &str) -> String {
     let mut out = text.to_string();
     for (from, to) in WORDS {
         out = out.replace(from, to);

@@ -85,7 +85,8 @@ fn meanings(about: &str, words: &[(&str, &str)], indent: &str) -> String {
     out + indent + "\"\"\"\n"
 }
 
-fn literal(name: &str, words: &[(&str, &str)]) -> String {
+/// A list of words as a type.
+pub fn literal(name: &str, words: &[(&str, &str)]) -> String {
     let each: Vec<_> = words.iter().map(|(word, _)| format!("    \"{word}\",")).collect();
     format!("\n{name}: TypeAlias = Literal[\n{}\n]\n", each.join("\n"))
 }
