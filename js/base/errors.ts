@@ -211,7 +211,10 @@ export class EngineBrokenError extends ThrottleError {
   }
 }
 
-/** The request would be sent again, but its body is a stream that was read. */
+/**
+ * The request would be sent again, but its body is a stream that was read: give a string, a buffer or a
+ * `Request`.
+ */
 export class BodyNotReplayableError extends ThrottleError {
   declare readonly code: 'ERR_BODY_NOT_REPLAYABLE'
 
@@ -257,8 +260,8 @@ export class StalledError extends ThrottleError {
 }
 
 /**
- * A hook of yours failed, or gave what makes no sense. It fails its own request only; its cause is the
- * hook's error.
+ * A hook of yours failed, or gave what makes no sense. It fails its own request only; `cause` is what it
+ * threw.
  */
 export class ManagerError extends ThrottleError {
   declare readonly code: 'ERR_MANAGER'

@@ -1,6 +1,9 @@
 //! Files that are written from the rows of Rust are up to date, and each row has its text in the pages.
 
-use autothrottle::config::table::{DefaultValue, TEXTS};
+use autothrottle::{
+    ERRORS, ErrorRow,
+    config::table::{DefaultValue, TEXTS},
+};
 
 #[path = "../../tools/xtask/src/write/mod.rs"]
 pub mod write;
@@ -22,6 +25,35 @@ fn each_translation_of_words_has_its_text() {
     for (from, _) in python_options::WORDS.iter().chain(tower_options::WORDS) {
         assert!(all.contains(from), "no text says {from:?}");
     }
+}
+
+/// The classes of a source with their codes: those that say one, without the base of all.
+fn classes(source: &str, mark: &str) -> Vec<(String, String)> {
+    let text =
+        std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source)).unwrap();
+    let of = |class: &str| {
+        let name: String = class.chars().take_while(|at| at.is_alphanumeric()).collect();
+        let code = class.split(['\'', '"']).find(|word| word.starts_with("ERR_"))?;
+        (name != "ThrottleError").then(|| (name, code.to_string()))
+    };
+    text.split(mark).skip(1).filter_map(of).collect()
+}
+
+#[test]
+fn every_class_of_an_error_is_in_its_row_in_typescript_and_python() {
+    let typescript = ["js/base/errors.ts", "js/durable-object.ts", "js/shared/transport.ts"];
+    let typescript = typescript.map(|source| classes(source, "\nexport class ")).concat();
+    let python = classes("python/src/autothrottle/errors.py", "\nclass ");
+    let sorted = |mut all: Vec<(String, String)>| {
+        all.sort_unstable();
+        all
+    };
+    let rows = |name: fn(&ErrorRow) -> &str| {
+        let named = ERRORS.iter().filter(|row| !name(row).is_empty());
+        named.map(|row| (name(row).into(), row.code.into())).collect()
+    };
+    assert_eq!(sorted(typescript), sorted(rows(|row| row.class)));
+    assert_eq!(sorted(python), sorted(rows(|row| row.python)));
 }
 
 #[test]

@@ -175,6 +175,7 @@ class Events:
         self.send = self._listeners["send"]
         self.settle = self._listeners["settle"]
         self.cancel = self._listeners["cancel"]
+        self._paces = [self._listeners[kind] for kind in PACES]
         self.waits: list[Callable[[Waiting], object]] = []
         """They hear of each request that begins to wait: what leaves at once is free of cost to them."""
         self.ends: list[Callable[[str, int | None, BaseException | None], object]] = []
@@ -188,7 +189,7 @@ class Events:
     @property
     def are_scopes_heard(self) -> bool:
         """Whether changes of scopes have a listener."""
-        return any(self._listeners[kind] for kind in PACES)
+        return any(self._paces)
 
     # written by `cargo xtask write`: forms of a listener
     @overload

@@ -187,7 +187,7 @@ class QueueFullError(ThrottleError):
 
 
 class BodyNotReplayableError(ThrottleError):
-    """The request would be sent again, but its body is a stream that was read."""
+    """The request would be sent again, but its body is a stream that was read: give bytes or a text."""
 
     code = "ERR_BODY_NOT_REPLAYABLE"
 
@@ -234,8 +234,8 @@ class StalledError(ThrottleError):
 
 
 class ManagerError(ThrottleError):
-    """A hook of yours failed, or gave what makes no sense. It fails its own request only; its cause is the
-    hook's error.
+    """A hook or a manager of yours failed, or gave what makes no sense. It fails its own request only;
+    ``__cause__`` is what it raised.
     """
 
     code = "ERR_MANAGER"

@@ -44,7 +44,8 @@ pub fn typescript(_: &Path) -> String {
     let class = |(code, name, form): (&str, &str, &ErrorForm)| {
         let of = |field: &str| if is_span(field) { "number" } else { "string" };
         let kept = || form.fields.iter().filter(|(_, about)| !about.is_empty());
-        let mut out = format!("\n{}export class {name} extends ThrottleError {{\n", comment(form.about, ""));
+        let about = comment(&message(form.about, 0, str::to_string), "");
+        let mut out = format!("\n{about}export class {name} extends ThrottleError {{\n");
         writeln!(out, "  declare readonly code: '{code}'").unwrap();
         for (field, about) in kept() {
             writeln!(out, "{}  readonly {}: {}", comment(about, "  "), camel_case(field), of(field)).unwrap();
@@ -86,7 +87,7 @@ pub fn python(_: &Path) -> String {
         let of = |field: &str| if is_span(field) { "float" } else { "str" };
         let kept = || form.fields.iter().filter(|(_, about)| !about.is_empty());
         let also = if form.also.is_empty() { String::new() } else { format!(", {}", form.also) };
-        let about = docstring(&pythonic(form.about));
+        let about = docstring(&pythonic(&message(form.about, 1, str::to_string)));
         let mut out = format!("\n\nclass {name}(ThrottleError{also}):\n{about}\n    code = \"{code}\"\n\n");
         let arguments = form.fields.iter().map(|(field, _)| format!(", {}: {}", named(field), of(field)));
         writeln!(out, "    def __init__(self{}) -> None:", arguments.collect::<String>()).unwrap();
