@@ -265,6 +265,15 @@ function played(answers: (script: string, args: readonly Argument[]) => unknown)
   return { store, handlers, transport: new RedisTransport(store, 'x') }
 }
 
+test('a process that has closed opens no connection more', async () => {
+  const { handlers, transport } = played(() => ['1', '', '0'])
+  transport.open({ id: 'p', clock: CLOCK, ...NO_LISTENER, unheard: nothing })
+  await transport.close()
+  assert.equal(await transport.compete(0), undefined)
+  transport.reconnect(false)
+  assert.equal(handlers.length, 0)
+})
+
 test('a connection is made anew when it is asked for, and hears what the old one heard', async () => {
   const { handlers, transport } = played((script) => (script === COMPETE ? ['1', '', '0'] : 1))
   let opened = 0

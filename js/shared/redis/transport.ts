@@ -53,6 +53,7 @@ export class RedisTransport implements Transport {
   }
 
   async compete(above: number): Promise<Lease | undefined> {
+    if (this.#isClosed) return undefined
     this.#ready ??= this.#listen()
     const subscriber = await this.#ready
     if (this.#isClosed) return undefined
@@ -112,6 +113,7 @@ export class RedisTransport implements Transport {
   }
 
   reconnect(speaks: boolean): void {
+    if (this.#isClosed) return
     if (speaks) {
       this.#store.reconnect()
       return

@@ -183,6 +183,18 @@ def test_a_lease_that_comes_after_it_closed_makes_no_connection() -> None:
     assert [subscription.is_closed for subscription in io.subscriptions] == [True]
 
 
+def test_a_process_that_has_closed_opens_no_connection_more() -> None:
+    io = RedisIo()
+    transport = RedisTransport(io, Time(), "a")  # type: ignore[arg-type]
+    transport.open(Peer("p", nothing, nothing, nothing, nothing, nothing))
+    transport.close()
+    answers: list[Any] = []
+    transport.compete(0, lambda lease, error: answers.append((lease, error)))
+    transport.reconnect(False)
+    assert answers == [(None, None)]
+    assert io.subscriptions == []
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not tell that it was cancelled")
 async def test_a_client_that_makes_an_error_of_a_cancellation_ends_all_the_same() -> None:
     class Stubborn(Client):

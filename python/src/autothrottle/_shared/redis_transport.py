@@ -70,6 +70,10 @@ class RedisTransport:
         peer.opened()
 
     def compete(self, above: int, done: Done) -> None:
+        if self._is_closed:
+            done(None, None)
+            return
+
         def hears(_: Any, error: BaseException | None) -> None:
             if error is not None or self._is_closed:
                 done(None, error)
@@ -110,6 +114,8 @@ class RedisTransport:
         self._say(epoch, f"{self._prefix}all", frame)
 
     def reconnect(self, speaks: bool) -> None:
+        if self._is_closed:
+            return
         if speaks:
             self._io.reconnect()
             return
