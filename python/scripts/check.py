@@ -32,9 +32,9 @@ SOURCE = HERE / "src" / "autothrottle"
 DIST = HERE / "dist"
 CLIENTS = "httpx,aiohttp,crawlee,llm,redis,requests,robots"
 TOOLS = (
-    *("aiohttp", "anthropic", "build", "crawlee", "maturin", "httpx", "httpx2", "mypy", "openai"),
-    *("opentelemetry-sdk", "pytest", "redis", "requests", "ruff", "scrapy", "twine", "types-requests"),
-    "typing_extensions",
+    *("aiohttp", "anthropic", "build", "crawlee", "maturin", "httpx", "httpx2", "import-linter", "mypy"),
+    *("openai", "opentelemetry-sdk", "pytest", "redis", "requests", "ruff", "scrapy", "twine"),
+    *("types-requests", "typing_extensions"),
 )
 """The packages that the checks need; which versions, the files in ``requirements`` say (as constraints)."""
 TESTED = ("aiohttp", "httpx", "pytest", "redis", "requests", "scrapy", "typing_extensions")
@@ -57,6 +57,11 @@ def python_of(environment: Path) -> Path:
     """The interpreter of an environment."""
     is_windows = sys.platform == "win32"
     return environment / ("Scripts/python.exe" if is_windows else "bin/python")
+
+
+def beside(python: Path, program: str) -> Path:
+    """A program of the same environment."""
+    return python.with_name(program + python.suffix)
 
 
 def install(python: Path, constraints: Path, *packages: str) -> None:
@@ -191,6 +196,7 @@ def main() -> None:
         return
     step("ruff", python, "-m", "ruff", "check", "--quiet", ".")
     step("ruff format", python, "-m", "ruff", "format", "--check", "--quiet", ".")
+    step("imports", beside(python, "lint-imports"), "--no-cache", "--no-logo", PYTHONPATH="src")
     step("mypy", python, "-m", "mypy", "--no-error-summary")
     scrapys = sorted((HERE / "tests" / "with_scrapy").glob("*.py"))
     step("mypy, Scrapy's tests", python, "-m", "mypy", "--no-error-summary", *scrapys)
