@@ -4,7 +4,7 @@ use crate::Value;
 
 pub(crate) use autothrottle_reading::headers::kept_lines;
 pub use autothrottle_reading::headers::{
-    AppliesTo, Context, Hints, Parts, Quota, SAYS_SOMETHING, matters, says_something,
+    AppliesTo, Context, Hints, Parts, Quota, SAYS_SOMETHING, VENDORS, matters, says_something,
 };
 
 // [`Hints`] as a tree of plain values, for hosts that show them as data.

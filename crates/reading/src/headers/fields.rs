@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::dialects::SAYS_SOMETHING;
 use crate::scan::{Scan, cut, holds, is};
 
 /// More quotas than that are hostile.
@@ -15,13 +16,6 @@ const MOST_FIELDS: usize = 4 * MOST_QUOTAS;
 const MOST_BYTES: usize = 16_384;
 /// Names are for people: a longer one is cut.
 const MOST_NAME: usize = 200;
-
-/// Parts of the names of fields that tell of a limit; all but the first two tell of a quota. TypeScript looks
-/// for the same words (`js/answers/generated.ts`), so that no other field is handed over.
-pub const SAYS_SOMETHING: [&str; 10] = [
-    "retry-after", "should-retry", "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-",
-    "remaining-t", "burst-throttle", "token-bucket",
-];
 
 /// Fields that are asked for by their whole names, and are no vendor's.
 const STANDARD: [&str; 4] = ["ratelimit", "ratelimit-policy", "date", "age"];

@@ -13,7 +13,8 @@
 //! | `single_vendor` | what follows no family: Discogs, Etsy, Riot, Shopify, Zendesk, … | the vendors' manuals |
 //! | `date`, `value`, `structured` | what stands in them | RFC 9110 §5.6.7, ISO 8601, Go, RFC 9651 |
 //!
-//! `fields` keeps what matters, `decide` says what it means, `budgets` whom it is for.
+//! `dialects` has the rows by which vendors' fields are read. `fields` keeps what matters, `decide` says what
+//! it means, `budgets` whom it is for.
 //!
 //! The local clock is wrong by minutes on many machines, so every date is read against the server's own
 //! `Date` (and `Age`). Several servers send `Retry-After` on every good answer. A `remaining` that is missing
@@ -22,6 +23,7 @@
 mod budgets;
 mod date;
 mod decide;
+mod dialects;
 mod fields;
 mod rate_limit;
 mod retry_after;
@@ -32,7 +34,8 @@ mod vendors;
 
 pub use self::{
     budgets::Parts,
-    fields::{SAYS_SOMETHING, matters, says_something},
+    dialects::{SAYS_SOMETHING, VENDORS},
+    fields::{matters, says_something},
 };
 use self::{
     fields::Fields,

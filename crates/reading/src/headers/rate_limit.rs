@@ -6,12 +6,10 @@
 
 use super::{
     Quota,
+    dialects::RATE_LIMIT,
     fields::{Fields, MOST_QUOTAS, name},
     structured::{self, Bare, Item, Param},
 };
-
-/// The family's name, which is the source of a delay that follows from it.
-pub(super) const FAMILY: &str = "ratelimit";
 
 /// The quotas of `RateLimit`; without that field, those that `RateLimit-Policy` names.
 pub(super) fn quotas(fields: &Fields, policies: &[Item]) -> Vec<Quota> {
@@ -45,7 +43,7 @@ fn of_item(item: &Item, policies: &[Item]) -> Quota {
         reset_ms: item.seconds(Param::T),
         partition_key: partition(item).or(base.partition_key),
         is_whole: true,
-        family: FAMILY,
+        family: RATE_LIMIT,
         ..base
     }
 }
@@ -58,7 +56,7 @@ fn of_policy(item: &Item) -> Quota {
         window_ms: item.seconds(Param::W),
         unit: item.param(Param::Qu).and_then(Bare::name).map(unescaped),
         partition_key: partition(item),
-        family: FAMILY,
+        family: RATE_LIMIT,
         ..Quota::default()
     }
 }
@@ -75,7 +73,7 @@ fn of_dictionary(text: &[u8], policies: &[Item]) -> Option<Quota> {
         reset_ms: count(b"reset").map(|seconds| seconds * 1000),
         window_ms: window_of(policies, limit),
         is_whole: true,
-        family: FAMILY,
+        family: RATE_LIMIT,
         ..Quota::default()
     };
     (quota.remaining.is_some() || quota.reset_ms.is_some()).then_some(quota)

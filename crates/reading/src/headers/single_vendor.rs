@@ -1,63 +1,16 @@
-//! Fields of single vendors whose names follow no family: which part of which quota each one is, and those
-//! that hold several quotas at once.
-//!
-//! | vendor | fields | source |
-//! |---|---|---|
-//! | Discogs | `X-Discogs-Ratelimit`, `-Used`, `-Remaining`: of a moving minute | discogs.com/developers, *Rate Limiting* |
-//! | Etsy | `x-limit-per-second`, `x-remaining-this-second`, `x-limit-per-day`, `x-remaining-today` | developer.etsy.com, *Rate Limits* |
-//! | Stack Overflow for Teams | `x-burst-throttle-…`, `x-token-bucket-…` | sdk.stackoverflowteams.com, *Rate limiting* |
-//! | Riot | `X-App-Rate-Limit: 20:1,100:120` with `-Count`, `X-Method-…` | developer.riotgames.com, *Rate Limiting* |
-//! | Path of Exile | `X-Rate-Limit-Ip: 45:60:120` with `-State` | its developers in forum thread 2079853 |
-//! | Binance | `X-MBX-USED-WEIGHT-1M`, `X-MBX-ORDER-COUNT-10S` | developers.binance.com, *Limits* |
-//! | Shopify | `X-Shopify-Shop-Api-Call-Limit: 32/40` | shopify.dev, *REST Admin API rate limits* |
-//! | Zendesk | `Zendesk-RateLimit-Tickets-Index: total=…; remaining=…; resets=…` | developer.zendesk.com, *Rate limits* |
+//! Fields of single vendors whose names follow no family: which part of which quota each one is
+//! ([`FIELDS`]), and those that hold several quotas at once.
 //!
 //! A window that moves gives a unit back when its oldest request leaves it, a wait that no field says. A
 //! quota that is used up without a reset therefore holds no request. A refusal, and its `Retry-After`, do.
 
 use super::{
     Quota,
+    dialects::{FIELDS, Part, X},
     fields::{Fields, MOST_QUOTAS, lower},
     value,
 };
 use crate::scan::{Scan, cut, is, strip, strip_end};
-
-/// The family of no one vendor.
-pub(super) const X: &str = "x-ratelimit";
-
-/// The part of a quota that a field states.
-#[derive(Clone, Copy)]
-pub(super) enum Part {
-    Limit,
-    Remaining,
-    Used,
-    Reset,
-    /// Seconds until the reset, which are more precise than its instant.
-    ResetAfter,
-    /// Milliseconds.
-    Window,
-    /// The window, as a span: `1s`.
-    Interval,
-    /// The amount that comes back each second.
-    Rate,
-    /// The cost of one request.
-    Price,
-}
-
-/// A field, the name of its quota, and which part it is.
-const FIELDS: [(&str, &str, Part); 11] = [
-    ("x-discogs-ratelimit", "minute", Part::Limit),
-    ("x-discogs-ratelimit-used", "minute", Part::Used),
-    ("x-discogs-ratelimit-remaining", "minute", Part::Remaining),
-    ("x-limit-per-second", "second", Part::Limit),
-    ("x-remaining-this-second", "second", Part::Remaining),
-    ("x-limit-per-day", "day", Part::Limit),
-    ("x-remaining-today", "day", Part::Remaining),
-    ("x-burst-throttle-calls-left", "burst", Part::Remaining),
-    ("x-burst-throttle-seconds-until-full", "burst", Part::Reset),
-    ("x-token-bucket-calls-left", "bucket", Part::Remaining),
-    ("x-token-bucket-seconds-until-next-refill", "bucket", Part::Reset),
-];
 
 /// Which part of which quota a field is.
 pub(super) fn part_and_name(field: &[u8]) -> Option<(Part, &'static [u8])> {

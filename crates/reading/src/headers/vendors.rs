@@ -9,49 +9,13 @@
 
 use super::{
     Hints, Quota,
+    dialects::{FAMILIES, PARTS, Part, RATE_LIMIT, WINDOWS, X},
     fields::{Fields, MOST_QUOTAS, lower, name},
-    rate_limit,
-    single_vendor::{self, Part, X},
+    rate_limit, single_vendor,
     structured::{self, Item, Param},
     value::{self, Clock},
 };
 use crate::scan::{cut, is, strip, strip_end};
-
-/// A family's prefix, and what it is called.
-const FAMILIES: [(&str, &str); 6] = [
-    ("ratelimit-", rate_limit::FAMILY), // draft-polli-ratelimit-headers-02, drafts of the IETF to -06
-    ("x-ratelimit-", X),                /* GitHub, GitLab, Discord, Reddit, OpenAI, Kong, Envoy, hapi,
-                                         * NestJS, Spring, … */
-    ("x-rate-limit-", X),                            // Twitter, Moleculer, Nuvemshop
-    ("anthropic-ratelimit-", "anthropic-ratelimit"), // dates of RFC 3339
-    ("x-ms-ratelimit-", "x-ms-ratelimit"),           // Azure Resource Manager
-    ("x-hubspot-ratelimit-", "x-hubspot-ratelimit"),
-];
-
-/// The word of a part, and whether a name may stand beside it. Words that others begin with come first.
-const PARTS: [(&str, Part, bool); 11] = [
-    ("max", Part::Limit, false),                    // HubSpot
-    ("interval-milliseconds", Part::Window, false), // HubSpot
-    ("interval", Part::Interval, false),            // Crossref, Elastic Cloud
-    ("reset-after", Part::ResetAfter, false),       // Discord
-    ("burst-capacity", Part::Limit, false),         // Spring Cloud Gateway
-    ("replenish-rate", Part::Rate, false),          // Spring Cloud Gateway
-    ("requested-tokens", Part::Price, false),       // Spring Cloud Gateway
-    ("limit", Part::Limit, true),
-    ("remaining", Part::Remaining, true),
-    ("reset", Part::Reset, true),
-    ("used", Part::Used, true),
-];
-
-/// Names that are a window in milliseconds (Kong: `X-RateLimit-Limit-Minute`). Exact Online's are those of
-/// its page *API limits*, which picqer/exact-php-client#363 reads and forums.invantive.com/t/3102 cites.
-const WINDOWS: [(&str, u64); 5] = [
-    ("second", 1000),
-    ("minute", 60_000),
-    ("minutely", 60_000), // Exact Online
-    ("hour", 3_600_000),
-    ("day", 86_400_000),
-];
 
 /// The fields of one quota.
 struct Group<'a, 'b> {
@@ -74,7 +38,7 @@ pub(super) struct Reading<'a> {
 /// Adds what vendors' fields say to what `RateLimit` said.
 pub(super) fn read(fields: &Fields, reading: Reading, hints: &mut Hints) {
     let groups = groups(fields);
-    let is_old_draft = |group: &&Group| group.family == rate_limit::FAMILY;
+    let is_old_draft = |group: &&Group| group.family == RATE_LIMIT;
     if hints.quotas.is_empty()
         && let Some(group) = groups.iter().find(is_old_draft)
     {

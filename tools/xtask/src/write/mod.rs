@@ -55,6 +55,7 @@ const fn built(file: &'static str, text: fn() -> String) -> Written {
 pub const FILES: &[Written] = &[
     whole("docs/settings.md", settings_page::page),
     parts("docs/events.md", &[("events", events::page), ("warnings", settings_page::warnings)]),
+    parts("docs/hints.md", &[("fields of vendors", settings_page::vendors)]),
     parts("docs/errors.md", &[("errors", errors::page)]),
     parts("js/base/errors.ts", &[("errors", errors::typescript)]),
     parts("python/src/autothrottle/errors.py", &[("errors", errors::python)]),

@@ -1,9 +1,9 @@
-//! `docs/settings.md`, every option with its range, its default and the reason for it; and the table of
-//! warnings.
+//! `docs/settings.md`, every option with its range, its default and the reason for it; and the tables
+//! of warnings and of vendors' fields.
 
 use std::{fmt::Write, path::Path};
 
-use autothrottle::{WARNINGS, Warning};
+use autothrottle::{WARNINGS, Warning, headers::VENDORS};
 
 use super::{
     objects::{OBJECTS, Object},
@@ -62,6 +62,15 @@ pub fn warnings(_: &Path) -> String {
         let only = if only.is_empty() { String::new() } else { format!(" ({only})") };
         let cure = if cure.is_empty() { String::new() } else { format!("{cure} ") };
         writeln!(page, "| `{code}`{only} | {about} | {cure}|").unwrap();
+    }
+    page + "\n"
+}
+
+/// The table of vendors' fields in `docs/hints.md`.
+pub fn vendors(_: &Path) -> String {
+    let mut page = String::from("\n| fields | source |\n|---|---|\n");
+    for (fields, source) in VENDORS {
+        writeln!(page, "| {fields} | {source} |").unwrap();
     }
     page + "\n"
 }

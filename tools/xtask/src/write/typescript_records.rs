@@ -120,7 +120,7 @@ fn list(about: &str, words: impl Iterator<Item = (&'static str, &'static str)>) 
 pub fn field_words() -> String {
     let words = autothrottle::headers::SAYS_SOMETHING.join("|");
     format!(
-        "/** Words in the names of fields that tell of limits: `crates/reading/src/headers/fields.rs`, by `cargo xtask write`. */\n\
+        "/** Words in the names of fields that tell of limits: `crates/reading/src/headers/dialects.rs`, by `cargo xtask write`. */\n\
          export const SAYS_SOMETHING =\n  /{words}/i\n"
     )
 }
