@@ -166,13 +166,13 @@ export function hostInName(name: string): string | undefined {
 }
 
 /** Labels with a dot between them, and perhaps a port: a host, however it is written. */
-const LIKE_HOST = /^[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+(?::\d+)?$/u
+const LIKE_HOST = /^[\w\u0080-\uffff-]+(?:\.[\w\u0080-\uffff-]+)+(?::\d+)?$/
 
 /** The scope that a URL with this host has, where that is another: `API.example`, `bücher.example`, `::1`. */
 export function hostOfName(name: string): string | undefined {
   const text = String(name).trim().replace(/\/$/, '')
   const isAddress = /^[\da-f]*(?::[\da-f]*){2,7}$/i.test(text)
-  if (!isAddress && !(LIKE_HOST.test(text) && /\p{L}/u.test(text))) return undefined
+  if (!isAddress && !(LIKE_HOST.test(text) && /[a-z\u0080-\uffff]/i.test(text))) return undefined
   const hosts = ['https', 'http'].map((scheme) => hostOr(`${scheme}://${isAddress ? `[${text}]` : text}/`))
   return hosts.includes(name) ? undefined : hosts[0]
 }
