@@ -214,5 +214,5 @@ macro_rules! policies {
 policies! {
     autothrottle: autothrottle::State, ScopeConfig::autothrottle_policy, Reason::Delay;
     rampup: rampup::State, ScopeConfig::rampup_policy, Reason::Delay;
-    rate: rate::State, ScopeConfig::rate_policy, Reason::Rate;
+    rate: rate::State, |scope: &ScopeConfig| scope.rate, Reason::Rate;
 }

@@ -5,6 +5,7 @@
 
 pub mod driver;
 mod effect;
+mod field;
 mod precedence;
 mod quota;
 mod rate;
@@ -20,7 +21,8 @@ use std::sync::Arc;
 
 pub use self::{
     precedence::Typed,
-    scope::{AutoThrottle, Rampup, ScopeConfig},
+    scope::ScopeConfig,
+    table::{AutoThrottle, Rampup},
 };
 use self::{
     reader::{Fields, Problems, join},

@@ -2,20 +2,18 @@
 //! problem with its path. It never stops at the first one.
 
 use super::{
+    field::{Settings, Source},
     suggestions,
     table::{self, DefaultValue, Kind, Row, Section},
 };
 pub use crate::{error::Problems, value::join};
 use crate::{
     feedback::Failure,
-    policy::jitter,
+    policy::{jitter, rate},
     record::Plain,
     time::{LONGEST_MS, Span},
     value::{Value, item_path, number_text, quoted, text, whole_text},
 };
-
-/// The meaning of `jitter: true`: half the delay to both sides, as in Scrapy.
-pub const JITTER: f64 = 0.5;
 
 /// How a function of the driver's language is described.
 const FUNCTION: &str = "a function";
@@ -260,7 +258,7 @@ impl<'a> Fields<'a> {
     pub fn jitter(&mut self, key: &str) -> Option<jitter::Config> {
         let (value, row) = self.take(key)?;
         match (&value, pair(&value)) {
-            (Value::Bool(true), _) => Some(jitter::Config::around(JITTER)),
+            (Value::Bool(true), _) => Some(jitter::Config::WIDE),
             (Value::Bool(false), _) => Some(jitter::Config::NONE),
             (Value::Number(spread), _) if (0.0..=1.0).contains(spread) => {
                 Some(jitter::Config::around(*spread))
@@ -385,6 +383,44 @@ fn pair(value: &Value) -> Option<(f64, f64)> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+impl Source for Fields<'_> {
+    fn number(&mut self, key: &str) -> Option<f64> {
+        self.number(key)
+    }
+
+    fn flag(&mut self, key: &str) -> Option<bool> {
+        self.flag(key)
+    }
+
+    fn jitter(&mut self, key: &str) -> Option<jitter::Config> {
+        self.jitter(key)
+    }
+
+    fn target(&mut self, key: &str) -> Option<f64> {
+        self.target(key)
+    }
+
+    fn rate(&mut self, key: &str) -> Option<rate::Config> {
+        self.rate(key)
+    }
+
+    fn millis_or_false(&mut self, key: &str, so_far: Option<Span>) -> Option<Span> {
+        self.millis_or_false(key, so_far)
+    }
+
+    fn flag_or_object<T: Settings>(&mut self, key: &str, so_far: Option<T>) -> Option<T> {
+        match self.flag_or(key) {
+            None => so_far,
+            Some(Choice::Flag(flag)) => flag.then(|| so_far.unwrap_or_default()),
+            Some(Choice::Fields(mut fields)) => {
+                let read = T::read(&mut fields, &so_far.unwrap_or_default());
+                fields.finish();
+                Some(read)
+            }
+        }
     }
 }
 

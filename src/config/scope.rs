@@ -2,32 +2,26 @@
 
 use super::{
     GLOBAL, GLOBAL_RAMPED,
+    field::Settings,
     precedence::Typed,
     quota::{Quota, read_quotas},
-    reader::{self, Choice, Fields, Problems},
-    table::{self, Section},
+    reader::{Choice, Fields, Problems},
+    table::{self, AutoThrottle, ScopeSettings, Section},
 };
 use crate::{
     error::ConfigError,
     feedback::Failure,
-    policy::{autothrottle, backoff, jitter, quota, rampup, rate},
+    policy::{autothrottle, backoff, jitter, quota, rampup},
     time::Span,
     value::{Value, number_text, text},
 };
+use core::ops::{Deref, DerefMut};
 
 /// One scope's options, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeConfig {
-    /// Slots.
-    pub concurrency: u32,
-    /// Between two sends, in milliseconds.
-    pub delay: f64,
-    /// Between two sends of one slot.
-    pub slot_delay: Span,
-    /// Spread of the delay.
-    pub jitter: jitter::Config,
-    /// Whether the delay follows the latency.
-    pub autothrottle: Option<AutoThrottle>,
+    /// Those of the table that stand in no object.
+    settings: ScopeSettings,
     /// How the delay follows bad answers.
     pub backoff: backoff::Config,
     /// The longest wait that a server may ask for.
@@ -39,16 +33,6 @@ pub struct ScopeConfig {
     is_backoff: bool,
     /// The user asked for the ladder of backoff.
     pub(super) is_ladder: bool,
-    /// Whether the pace follows what the server says is left.
-    pub follow_rate_limit: bool,
-    /// After so long without an answer the scope is down.
-    pub down_after: Option<Span>,
-    /// Whether robots.txt has no say.
-    pub ignore_robots_txt: bool,
-    /// How the scope finds its server's limit.
-    pub rampup: Option<Rampup>,
-    /// Requests per span, evenly spaced; complete.
-    pub rate: Option<rate::Config>,
     /// The settings that the user typed for the pace of this very scope.
     pub own: Typed,
     /// The settings that the user typed for the pace, here or in the defaults.
@@ -66,52 +50,14 @@ pub struct ScopeConfig {
     /// Budgets per window, complete.
     pub quotas: Box<[quota::Config]>,
     pub(super) quota: Vec<Quota>,
-    window: Span,
-    strict: bool,
-}
-
-/// `rampup` as typed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rampup {
-    target: f64,
-    start: Span,
-    min: Span,
-    /// The most slots; `None` for the global limit.
-    pub max_concurrency: Option<u32>,
-}
-
-impl Default for Rampup {
-    fn default() -> Self {
-        use table::number;
-        Self {
-            target: const { number(Section::Rampup, "backoffTarget") },
-            start: Span::from_millis(const { number(Section::Rampup, "startDelay") }),
-            min: Span::from_millis(const { number(Section::Rampup, "minDelay") }),
-            max_concurrency: None,
-        }
-    }
-}
-
-/// `autothrottle` as typed, in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AutoThrottle {
-    start_delay: f64,
-    max_delay: f64,
-    target_concurrency: f64,
 }
 
 impl Default for ScopeConfig {
     fn default() -> Self {
         use table::{codes, flag, number};
         let span = Span::from_millis;
-        // `jitter: true`, the table's default, is half the delay to both sides.
-        const { assert!(flag(Section::Scope, "jitter")) };
         Self {
-            concurrency: const { number(Section::Scope, "concurrency") as u32 },
-            delay: const { number(Section::Scope, "delay") },
-            slot_delay: span(const { number(Section::Scope, "slotDelay") }),
-            jitter: jitter::Config::around(reader::JITTER),
-            autothrottle: None,
+            settings: ScopeSettings::default(),
             backoff: backoff::Config {
                 factor: const { number(Section::Backoff, "factor") },
                 min: span(const { number(Section::Backoff, "minDelay") }),
@@ -125,11 +71,6 @@ impl Default for ScopeConfig {
             failures: Failure::ALL.into(),
             is_backoff: const { flag(Section::Scope, "backoff") },
             is_ladder: false,
-            follow_rate_limit: const { flag(Section::Scope, "followRateLimit") },
-            down_after: const { if flag(Section::Scope, "downAfter") { Some(Span::ZERO) } else { None } },
-            ignore_robots_txt: const { flag(Section::Scope, "ignoreRobotsTxt") },
-            rampup: None,
-            rate: None,
             own: Typed::default(),
             typed: Typed::default(),
             global: GLOBAL,
@@ -139,20 +80,21 @@ impl Default for ScopeConfig {
             is_budget: false,
             quotas: Box::default(),
             quota: Vec::new(),
-            window: span(const { number(Section::Scope, "window") }),
-            strict: const { flag(Section::Scope, "strict") },
         }
     }
 }
 
-impl Default for AutoThrottle {
-    fn default() -> Self {
-        use table::number;
-        Self {
-            start_delay: const { number(Section::AutoThrottle, "startDelay") },
-            max_delay: const { number(Section::AutoThrottle, "maxDelay") },
-            target_concurrency: const { number(Section::AutoThrottle, "targetConcurrency") },
-        }
+impl Deref for ScopeConfig {
+    type Target = ScopeSettings;
+
+    fn deref(&self) -> &ScopeSettings {
+        &self.settings
+    }
+}
+
+impl DerefMut for ScopeConfig {
+    fn deref_mut(&mut self) -> &mut ScopeSettings {
+        &mut self.settings
     }
 }
 
@@ -178,22 +120,24 @@ impl ScopeConfig {
     #[must_use]
     pub fn budget(&self) -> Self {
         Self {
-            concurrency: u32::MAX,
-            delay: 0.0,
-            slot_delay: Span::ZERO,
-            jitter: jitter::Config::NONE,
+            settings: ScopeSettings {
+                concurrency: u32::MAX,
+                delay: 0.0,
+                slot_delay: Span::ZERO,
+                jitter: jitter::Config::NONE,
+                follow_rate_limit: self.follow_rate_limit || self.rampup.is_some(),
+                ignore_robots_txt: self.ignore_robots_txt,
+                window: self.window,
+                strict: self.strict,
+                ..ScopeSettings::default()
+            },
             backoff: self.backoff,
             max_hold: self.max_hold,
             status_codes: self.status_codes.clone(),
             failures: self.failures.clone(),
             is_backoff: false,
-            follow_rate_limit: self.follow_rate_limit || self.rampup.is_some(),
-            down_after: None,
-            ignore_robots_txt: self.ignore_robots_txt,
             global: self.global,
             is_budget: true,
-            window: self.window,
-            strict: self.strict,
             ..Self::default()
         }
     }
@@ -214,11 +158,6 @@ impl ScopeConfig {
         self.own.has(Typed::DELAY | Typed::RATE | Typed::CONCURRENCY)
     }
 
-    /// The settings of the rate policy.
-    pub fn rate_policy(&self) -> Option<rate::Config> {
-        self.rate
-    }
-
     /// The settings of the rampup policy.
     pub fn rampup_policy(&self) -> Option<rampup::Config> {
         let rampup = self.rampup?;
@@ -228,7 +167,7 @@ impl ScopeConfig {
             min: rampup.min.max(own),
             max: self.backoff.max,
             window: self.backoff.window,
-            target: rampup.target,
+            target: rampup.target.0,
             is_ceiling: false,
             spread: if self.typed.has(Typed::JITTER) { self.jitter.high.max(0.0) } else { 0.0 },
         })
@@ -304,19 +243,8 @@ impl ScopeConfig {
         let near = Typed::read(&mut fields);
         config.typed = self.typed.and(near);
         config.own = self.own.and(near);
-        config.concurrency = fields.whole("concurrency").unwrap_or(self.concurrency);
-        config.delay = fields.number("delay").unwrap_or(self.delay);
-        config.slot_delay = fields.number("slotDelay").map_or(self.slot_delay, Span::from_millis);
-        config.jitter = fields.jitter("jitter").unwrap_or(self.jitter);
-        config.rate = fields.rate("rate").or(self.rate);
-        read_autothrottle(&mut fields, &mut config);
+        config.settings = ScopeSettings::read(&mut fields, &self.settings);
         read_backoff(&mut fields, &mut config);
-        read_rampup(&mut fields, &mut config);
-        config.follow_rate_limit = fields.flag("followRateLimit").unwrap_or(self.follow_rate_limit);
-        config.down_after = fields.millis_or_false("downAfter", self.down_after);
-        config.ignore_robots_txt = fields.flag("ignoreRobotsTxt").unwrap_or(self.ignore_robots_txt);
-        config.window = fields.number("window").map_or(self.window, Span::from_millis);
-        config.strict = fields.flag("strict").unwrap_or(self.strict);
         if let Some((value, path)) = fields.object("quota") {
             config.quota = read_quotas(value, &path, fields.problems());
         }
@@ -345,7 +273,8 @@ impl ScopeConfig {
     /// a slot delay of a second would bind.
     pub(super) fn resolve(&mut self) {
         let usual = Self::default();
-        let typed = |setting| self.typed.has(setting);
+        let all = self.typed;
+        let typed = |setting| all.has(setting);
         let is_rate = typed(Typed::RATE);
         let has_slots = typed(Typed::CONCURRENCY);
         let is_paced = is_rate || has_slots || self.rampup.is_some() || !self.quota.is_empty();
@@ -381,24 +310,6 @@ impl ScopeConfig {
             })
             .collect();
     }
-}
-
-fn read_rampup(fields: &mut Fields, config: &mut ScopeConfig) {
-    let old = config.rampup.unwrap_or_default();
-    config.rampup = match fields.flag_or("rampup") {
-        None => return,
-        Some(Choice::Flag(flag)) => flag.then_some(old),
-        Some(Choice::Fields(mut fields)) => {
-            let new = Rampup {
-                target: fields.target("backoffTarget").unwrap_or(old.target),
-                start: fields.millis("startDelay").unwrap_or(old.start),
-                min: fields.millis("minDelay").unwrap_or(old.min),
-                max_concurrency: fields.whole("maxConcurrency").or(old.max_concurrency),
-            };
-            fields.finish();
-            Some(new)
-        }
-    };
 }
 
 fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
@@ -439,21 +350,4 @@ fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
         fields.problems().add(&path, want, number_text(max.millis()));
     }
     fields.finish();
-}
-
-fn read_autothrottle(fields: &mut Fields, config: &mut ScopeConfig) {
-    let old = config.autothrottle.unwrap_or_default();
-    config.autothrottle = match fields.flag_or("autothrottle") {
-        None => return,
-        Some(Choice::Flag(flag)) => flag.then_some(old),
-        Some(Choice::Fields(mut fields)) => {
-            let new = AutoThrottle {
-                start_delay: fields.number("startDelay").unwrap_or(old.start_delay),
-                max_delay: fields.number("maxDelay").unwrap_or(old.max_delay),
-                target_concurrency: fields.number("targetConcurrency").unwrap_or(old.target_concurrency),
-            };
-            fields.finish();
-            Some(new)
-        }
-    };
 }

@@ -5,7 +5,7 @@
 //! The reading itself is in their languages: here it would be in the module of every page, and classes of
 //! exceptions, managers and priorities of settings are their own. The engine must not name this file.
 
-use super::table::{self, Kind, ROWS, Row, Section, TEXTS};
+use super::table::{self, Kind, OBJECTS, ROWS, Row, Section, TEXTS};
 use crate::value::Value;
 
 /// Scrapy's names of each row. Computed here, so that the rest of the texts is in no native module.
@@ -30,15 +30,16 @@ const OLDER: [(&str, &str); 4] = [
 /// Keys of `DOWNLOAD_SLOTS` that Scrapy named before the draft did.
 const OLDER_KEYS: [(&str, &str); 2] = [("throttle", "autothrottle"), ("randomize_delay", "jitter")];
 
-/// The sections of dicts in `THROTTLING_SCOPES`, and how the names of their settings begin elsewhere.
-const DICTS: [(Section, &str); 6] = [
-    (Section::Scope, ""),
-    (Section::Rate, ""),
-    (Section::Quota, ""),
-    (Section::AutoThrottle, "AUTOTHROTTLE_"),
-    (Section::Backoff, "BACKOFF_"),
-    (Section::Rampup, "RAMPUP_"),
-];
+/// How Scrapy's names of each section's settings begin, where the section is a dict of `THROTTLING_SCOPES`.
+const PREFIXES: [(Section, Option<&str>); OBJECTS.len()] = {
+    let mut prefixes = [(Section::Root, None); OBJECTS.len()];
+    let mut index = 0;
+    while index < prefixes.len() {
+        prefixes[index] = (OBJECTS[index].section, OBJECTS[index].scrapy);
+        index += 1;
+    }
+    prefixes
+};
 
 /// Statuses that the engine has and `BACKOFF_HTTP_CODES` of the draft has not.
 const NOT_THE_DRAFTS: [u16; 2] = [430, 529];
@@ -69,10 +70,11 @@ pub fn tables() -> [(&'static str, Value); 3] {
         settings.extend(settings.iter().find(|(name, _)| *name == newer).map(|(_, row)| (older, *row)));
     }
     let settings = settings.into_iter().map(|(name, row)| (name.into(), way(Some(row.section), name, row)));
-    let keys = DICTS.map(|(section, prefix)| (name_of(section), Value::Map(keys_of(section, prefix))));
+    let dicts = PREFIXES.into_iter().filter_map(|(section, prefix)| Some((section, prefix?)));
+    let keys = dicts.map(|(section, prefix)| (name_of(section), Value::Map(keys_of(section, prefix))));
     [
         ("SCRAPY_SETTINGS", Value::Map(settings.collect())),
-        ("SCRAPY_KEYS", Value::Map(keys.into())),
+        ("SCRAPY_KEYS", Value::Map(keys.collect())),
         ("SCRAPY_DEFAULTS", defaults()),
     ]
 }

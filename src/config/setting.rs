@@ -52,53 +52,90 @@ pub enum DefaultValue {
     Codes(&'static [u16]),
 }
 
-/// The objects that options are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// The options themselves, as far as the engine reads them.
-    Root,
-    /// The other options of `createThrottle`: read by the driver, checked here.
-    Driver,
-    /// `defaults` and each of `scopes`.
-    Scope,
-    /// An object in `rate`.
-    Rate,
-    /// An object in `quota`.
-    Quota,
-    /// `autothrottle`.
-    AutoThrottle,
-    /// `backoff`.
-    Backoff,
-    /// `rampup`.
-    Rampup,
-    /// `retry`.
-    Retry,
-    /// `robots`.
-    Robots,
-    /// Each of `hints`.
-    HeaderMap,
-    /// The options of `simulate`.
-    Simulation,
-    /// `server` of a simulation.
-    Server,
-    /// `server.step`.
-    Step,
-    /// `server.drift`.
-    Drift,
-    /// `server.adaptive`.
-    Adaptive,
-    /// `server.allowance`.
-    Allowance,
-    /// Each of `server.budgets`.
-    Budget,
-    /// `server.outage`.
-    Outage,
-    /// `server.others`.
-    Others,
-    /// `network` of a simulation.
-    Network,
-    /// `load` of a simulation.
-    Load,
+impl DefaultValue {
+    /// The number; anything else is an error of the compiler's, as for the others.
+    pub(crate) const fn number(self) -> f64 {
+        match self {
+            Self::Number(number) => number,
+            _ => panic!("the default is no number"),
+        }
+    }
+
+    /// The flag.
+    pub(crate) const fn flag(self) -> bool {
+        match self {
+            Self::Flag(flag) => flag,
+            _ => panic!("the default is no flag"),
+        }
+    }
+
+    /// The list of statuses.
+    pub(crate) const fn codes(self) -> &'static [u16] {
+        match self {
+            Self::Codes(codes) => codes,
+            _ => panic!("the default is no codes"),
+        }
+    }
+
+    /// The list of words.
+    pub(crate) const fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Words(words) => words,
+            _ => panic!("the default is no words"),
+        }
+    }
+
+    /// The word.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Word(word) => word,
+            _ => panic!("the default is no word"),
+        }
+    }
+}
+
+/// The default of a row that must be there.
+pub(crate) const fn default_of(rows: &[Row], section: Section, key: &str) -> DefaultValue {
+    let mut index = 0;
+    while index < rows.len() {
+        let row = &rows[index];
+        if row.section.0 == section.0 && is_same(row.key.as_bytes(), key.as_bytes()) {
+            return row.default;
+        }
+        index += 1;
+    }
+    panic!("no such setting")
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+/// One of the objects that options are made of: a row of [`sections`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Section(pub(super) u8);
+
+/// An object of settings for people. A name is empty where a language has none.
+#[derive(Debug)]
+pub struct Object {
+    /// The object.
+    pub section: Section,
+    /// The heading in `docs/settings.md`.
+    pub title: &'static str,
+    /// TypeScript's interface.
+    pub typescript: &'static str,
+    /// Python's `TypedDict`.
+    pub python: &'static str,
+    /// tower's struct.
+    pub tower: &'static str,
+    /// How Scrapy's names of its settings begin; `None` where it is no dict of `THROTTLING_SCOPES`.
+    pub scrapy: Option<&'static str>,
+    /// In TypeScript's words.
+    pub about: &'static str,
 }
 
 /// Type and range of a setting.
@@ -194,4 +231,68 @@ macro_rules! settings {
     };
 }
 
-pub(crate) use settings;
+/// Makes the sections from one list: name, heading in `docs/settings.md`, types in TypeScript, Python and
+/// tower, the beginning of Scrapy's names, meaning.
+macro_rules! sections {
+    ($(
+        $section:ident $title:literal, [$typescript:literal, $python:literal, $tower:literal]
+        $(scrapy $scrapy:literal)?,
+        $about:literal;
+    )*) => {
+        enum Order {
+            $($section),*
+        }
+
+        #[allow(missing_docs, non_upper_case_globals, reason = "called as the types that `OBJECTS` describes")]
+        impl Section {
+            $(pub const $section: Self = Self(Order::$section as u8);)*
+        }
+
+        impl core::fmt::Debug for Section {
+            fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+                f.write_str([$(stringify!($section)),*][usize::from(self.0)])
+            }
+        }
+
+        /// All sections for people, those that name others first. The engine must not name this.
+        pub const OBJECTS: &[Object] = &[$(Object {
+            section: Section::$section,
+            title: $title,
+            typescript: $typescript,
+            python: $python,
+            tower: $tower,
+            scrapy: [None, $(Some($scrapy),)?][[$($scrapy,)? ""].len() - 1],
+            about: $about,
+        }),*];
+    };
+}
+
+/// Makes the struct of a section: each field with its key. Its default and its reader come from the rows.
+macro_rules! fields {
+    (
+        $(#[$about:meta])*
+        $vis:vis struct $name:ident of $section:ident {
+            $($(#[$meaning:meta])* $part:vis $field:ident: $kind:ty = $key:literal,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        $vis struct $name {
+            $($(#[$meaning])* $part $field: $kind,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: Setting::usual(const { default_of(Section::$section, $key) }),)* }
+            }
+        }
+
+        impl Settings for $name {
+            fn read(from: &mut impl Source, so_far: &Self) -> Self {
+                Self { $($field: Setting::take(from, $key, &so_far.$field),)* }
+            }
+        }
+    };
+}
+
+pub(crate) use {fields, sections, settings};

@@ -1,71 +1,80 @@
 //! Suggestions for a name that is no setting: ours for a word of another library (p-queue, p-limit,
 //! p-throttle, bottleneck, got, ky, axios, Crawlee), else the nearest.
 
-use super::table::{
-    Row,
-    Section::{self, Backoff, Quota, Rampup, Rate, Retry, Robots, Root, Scope},
-};
+use super::table::{Row, Section};
 
 /// Where the words may stand; the words, in lower case and without hyphens; what to type.
 const ANSWERS: &[(&[Section], &str, &str)] = &[
     (
-        &[Root, Scope],
+        &[Section::Root, Section::Scope],
         "maxconcurrent maxconcurrency concurrencylimit concurrent concurrentrequests maxconcurrentrequests \
          maxsockets parallel parallelism perhost maxperhost concurrencyperhost maxconcurrentperhost \
          maxrequestsperhost",
         "concurrency",
     ),
     (
-        &[Root],
+        &[Section::Root],
         "maxtotal total totalconcurrency globalconcurrency maxtotalconcurrency maxconnections inflight",
         "maxInFlight",
     ),
-    (&[Scope], "maxinflight inflight", "concurrency"),
-    (&[Root, Scope], "mintime delayms delayseconds mindelay", "delay"),
-    (&[Root, Scope], "interval intervalcap limit per burst maxrequests", "rate: { limit, window }"),
-    (&[Root, Scope], "requestsperminute maxrequestsperminute perminute rpm maxrpm", "rate: \"60/min\""),
+    (&[Section::Scope], "maxinflight inflight", "concurrency"),
+    (&[Section::Root, Section::Scope], "mintime delayms delayseconds mindelay", "delay"),
     (
-        &[Root, Scope],
+        &[Section::Root, Section::Scope],
+        "interval intervalcap limit per burst maxrequests",
+        "rate: { limit, window }",
+    ),
+    (
+        &[Section::Root, Section::Scope],
+        "requestsperminute maxrequestsperminute perminute rpm maxrpm",
+        "rate: \"60/min\"",
+    ),
+    (
+        &[Section::Root, Section::Scope],
         "requestspersecond maxrequestspersecond persecond rps maxrps qps ratelimit ratelimits",
         "rate",
     ),
     (
-        &[Root, Scope],
+        &[Section::Root, Section::Scope],
         "reservoir reservoirrefreshamount reservoirrefreshinterval tokens tokensperinterval points \
          requestsperday",
         "quota: { limit, window }",
     ),
-    (&[Root], "timeout timeoutms responsetimeout headerstimeout", "requestTimeout"),
+    (&[Section::Root], "timeout timeoutms responsetimeout headerstimeout", "requestTimeout"),
     (
-        &[Root],
+        &[Section::Root],
         "retries maxretries retrycount retrylimit maxrequestretries attempts maxattempts numofattempts",
         "retry: { limit }",
     ),
-    (&[Root], "statuscodes httpcodes retryon", "retry: { statusCodes }"),
-    (&[Root, Scope], "maxdelay backofflimit", "backoff: { maxDelay }"),
-    (&[Root], "highwater maxqueue maxqueuesize queuesize queuelimit", "maxWaiting"),
+    (&[Section::Root], "statuscodes httpcodes retryon", "retry: { statusCodes }"),
+    (&[Section::Root, Section::Scope], "maxdelay backofflimit", "backoff: { maxDelay }"),
+    (&[Section::Root], "highwater maxqueue maxqueuesize queuesize queuelimit", "maxWaiting"),
     (
-        &[Root],
+        &[Section::Root],
         "useragent respectrobotstxt respectrobotstxtfile obeyrobots robotstxt",
         "robots: { userAgent }",
     ),
-    (&[Root, Scope], "priority cost weight signal", "an option of a single request: throttle: { priority }"),
     (
-        &[Root, Scope],
+        &[Section::Root, Section::Scope],
+        "priority cost weight signal",
+        "an option of a single request: throttle: { priority }",
+    ),
+    (
+        &[Section::Root, Section::Scope],
         "maxwait waittimeout queuetimeout",
         "an option of a single request: throttle: { maxWait }",
     ),
-    (&[Retry], "retries maxretries count attempts maxattempts times", "limit"),
-    (&[Retry], "on codes statuses retryon", "statusCodes"),
-    (&[Rampup], "max maxslots slots", "maxConcurrency"),
-    (&[Root], "hosts domains perdomain", "scopes"),
-    (&[Backoff], "initialdelay startdelay basedelay mintimeout", "minDelay"),
-    (&[Backoff], "maxtimeout limit cap", "maxDelay"),
-    (&[Backoff], "multiplier base rate", "factor"),
-    (&[Robots], "useragents name agent bot", "userAgent"),
-    (&[Rate], "interval per span duration", "window"),
-    (&[Rate, Quota], "max count amount requests points tokens", "limit"),
-    (&[Quota], "interval per duration", "window"),
+    (&[Section::Retry], "retries maxretries count attempts maxattempts times", "limit"),
+    (&[Section::Retry], "on codes statuses retryon", "statusCodes"),
+    (&[Section::Rampup], "max maxslots slots", "maxConcurrency"),
+    (&[Section::Root], "hosts domains perdomain", "scopes"),
+    (&[Section::Backoff], "initialdelay startdelay basedelay mintimeout", "minDelay"),
+    (&[Section::Backoff], "maxtimeout limit cap", "maxDelay"),
+    (&[Section::Backoff], "multiplier base rate", "factor"),
+    (&[Section::Robots], "useragents name agent bot", "userAgent"),
+    (&[Section::Rate], "interval per span duration", "window"),
+    (&[Section::Rate, Section::Quota], "max count amount requests points tokens", "limit"),
+    (&[Section::Quota], "interval per duration", "window"),
 ];
 
 /// The known key of `section` that is meant by `key`: what is ours for another library's word, else the
@@ -75,8 +84,9 @@ pub(super) fn nearest(rows: &'static [Row], section: Section, key: &str) -> Opti
     if let Some(answer) = answer(section, key) {
         return Some(answer);
     }
-    let is_near =
-        |other: Section| other == section || section == Root && matches!(other, Scope | Section::Driver);
+    let is_near = |other: Section| {
+        other == section || section == Section::Root && matches!(other, Section::Scope | Section::Driver)
+    };
     // Scrapy's name for it, and ours until 0.1.
     let key = if matches!(key, "httpCodes" | "http_codes") { "statusCodes" } else { key };
     nearest_of(key, rows.iter().filter(|row| is_near(row.section)).map(|row| row.key))
@@ -136,7 +146,8 @@ mod tests {
     fn no_word_is_one_of_ours() {
         for (sections, words, _) in ANSWERS {
             let is_there = |row: &&Row| {
-                let is_at_top = sections.contains(&Root) && matches!(row.section, Scope | Section::Driver);
+                let is_at_top = sections.contains(&Section::Root)
+                    && matches!(row.section, Section::Scope | Section::Driver);
                 sections.contains(&row.section) || is_at_top
             };
             for row in ROWS.iter().filter(is_there) {
@@ -149,22 +160,22 @@ mod tests {
     #[test]
     fn words_of_others_are_answered_with_ours() {
         for (section, typed, meant) in [
-            (Root, "maxConcurrent", "concurrency"),
-            (Scope, "max-concurrency", "concurrency"),
-            (Root, "minTime", "delay"),
-            (Root, "intervalCap", "rate: { limit, window }"),
-            (Root, "requests_per_minute", "rate: \"60/min\""),
-            (Root, "requestsPerSecond", "rate"),
-            (Root, "timeout", "requestTimeout"),
-            (Root, "maxRetries", "retry: { limit }"),
-            (Retry, "retries", "limit"),
-            (Retry, "on", "statusCodes"),
-            (Rampup, "max", "maxConcurrency"),
-            (Root, "hosts", "scopes"),
+            (Section::Root, "maxConcurrent", "concurrency"),
+            (Section::Scope, "max-concurrency", "concurrency"),
+            (Section::Root, "minTime", "delay"),
+            (Section::Root, "intervalCap", "rate: { limit, window }"),
+            (Section::Root, "requests_per_minute", "rate: \"60/min\""),
+            (Section::Root, "requestsPerSecond", "rate"),
+            (Section::Root, "timeout", "requestTimeout"),
+            (Section::Root, "maxRetries", "retry: { limit }"),
+            (Section::Retry, "retries", "limit"),
+            (Section::Retry, "on", "statusCodes"),
+            (Section::Rampup, "max", "maxConcurrency"),
+            (Section::Root, "hosts", "scopes"),
         ] {
             assert_eq!(answer(section, typed), Some(meant), "{typed}");
         }
-        assert_eq!(answer(Root, "colour"), None);
+        assert_eq!(answer(Section::Root, "colour"), None);
         assert_eq!(answer(Section::Network, "interval"), None);
     }
 }

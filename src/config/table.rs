@@ -9,12 +9,66 @@
 //! (results, statistics, snapshots, hints) has the unit in its name (`delayMs`).
 
 use self::DefaultValue::{Codes, Empty, Flag, Number, Required, Unset, Word, Words};
-use super::setting::settings;
-pub use super::setting::{DefaultValue, Kind, Row, Section, Text};
+pub use super::setting::{DefaultValue, Kind, Object, Row, Section, Text};
+use super::{
+    field::{Middle, Setting, Settings, Source},
+    setting::{self, fields, sections, settings},
+};
+use crate::{
+    policy::{jitter, rate},
+    time::Span,
+};
 
 const ONE_TO_A_MILLION: Kind = Kind::Whole { min: 1, max: 1_000_000 };
 const MILLIS: Kind = Kind::Millis { above_zero: false };
 const TIME: Kind = Kind::Millis { above_zero: true };
+
+sections! {
+    Root "Options", ["EngineOptions", "ThrottleOptions", "Options"],
+        "All options of a throttle. Settings of scopes may stand at the top.";
+    Driver "", ["ThrottleOptions", "", ""],
+        "The options of `createThrottle`.";
+    Scope "A scope: `defaults`, each of `scopes`, and the top", ["ScopeOptions", "ScopeOptions", "ScopeOptions"] scrapy "",
+        "Settings of one scope.";
+    Rate "A rate: an object in `rate`", ["RateOptions", "RateOptions", "RateOptions"] scrapy "",
+        "A rate with its own span, or with bursts.";
+    Quota "A quota: an object in `quota`", ["QuotaOptions", "QuotaOptions", "QuotaOptions"] scrapy "",
+        "A budget per window.";
+    AutoThrottle "`autothrottle`", ["AutoThrottleOptions", "AutoThrottleOptions", "AutoThrottleOptions"] scrapy "AUTOTHROTTLE_",
+        "Scrapy's AutoThrottle: the delay follows the latency.";
+    Backoff "`backoff`", ["BackoffOptions", "BackoffOptions", "BackoffOptions"] scrapy "BACKOFF_",
+        "A longer delay after bad answers, and the way back.";
+    Rampup "`rampup`", ["RampupOptions", "RampupOptions", "RampupOptions"] scrapy "RAMPUP_",
+        "Find the server's limit and stay just below it.";
+    Retry "`retry`", ["RetryOptions", "RetryOptions", "RetryOptions"],
+        "Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED, RETRY_TIMES.";
+    Robots "`robots`", ["RobotsOptions", "RobotsOptions", ""],
+        "How `throttle.fetch` asks for robots.txt.";
+    HeaderMap "Each of `hints`", ["HeaderMap", "HeaderMapOptions", ""],
+        "How one server's headers are to be read. Names are those of header fields, in any case.";
+    Simulation "`simulate`: `autothrottle/simulate`", ["SimulationOptions", "", ""],
+        "The options of a simulation.";
+    Server "`server` of a simulation", ["SimulatedServer", "", ""],
+        "A server and its limit. What its model does not know is an error.";
+    Step "`server.step`", ["SimulatedStep", "", ""],
+        "The limit becomes another.";
+    Drift "`server.drift`", ["SimulatedDrift", "", ""],
+        "The limit moves up and down, as a triangle.";
+    Adaptive "`server.adaptive`", ["SimulatedAdaptive", "", ""],
+        "Each refusal lowers the limit for a while.";
+    Allowance "`server.allowance`", ["SimulatedAllowance", "", ""],
+        "A second limit over a longer time, on a grid from the start.";
+    Budget "Each of `server.budgets`", ["SimulatedBudget", "", ""],
+        "One of several budgets of a server.";
+    Outage "`server.outage`", ["SimulatedOutage", "", ""],
+        "For a while everything is a 503.";
+    Others "`server.others`", ["SimulatedOthers", "", ""],
+        "Traffic of others on the same limit.";
+    Network "`network` of a simulation", ["SimulatedNetwork", "", ""],
+        "The way there and back.";
+    Load "`load` of a simulation", ["SimulatedLoad", "", ""],
+        "The requests that each client has to send.";
+}
 
 settings! {
     Root "maxInFlight" ONE_TO_A_MILLION => Number(16.0),
@@ -392,6 +446,62 @@ settings! {
         "Usual fields need no name.";
 }
 
+fields! {
+    /// A scope's settings that stand in no object, as typed.
+    pub struct ScopeSettings of Scope {
+        /// Slots.
+        pub concurrency: u32 = "concurrency",
+        /// Between two sends, in milliseconds.
+        pub delay: f64 = "delay",
+        /// Between two sends of one slot.
+        pub slot_delay: Span = "slotDelay",
+        /// Spread of the delay.
+        pub jitter: jitter::Config = "jitter",
+        /// Requests per span, evenly spaced; complete.
+        pub rate: Option<rate::Config> = "rate",
+        /// Whether the delay follows the latency.
+        pub autothrottle: Option<AutoThrottle> = "autothrottle",
+        /// How the scope finds its server's limit.
+        pub rampup: Option<Rampup> = "rampup",
+        /// Whether the pace follows what the server says is left.
+        pub follow_rate_limit: bool = "followRateLimit",
+        /// After so long without an answer the scope is down.
+        pub down_after: Option<Span> = "downAfter",
+        /// Whether robots.txt has no say.
+        pub ignore_robots_txt: bool = "ignoreRobotsTxt",
+        /// The window of quotas without one.
+        pub window: Span = "window",
+        /// Whether the window of quotas that do not say it rolls.
+        pub strict: bool = "strict",
+    }
+}
+
+fields! {
+    /// `rampup` as typed.
+    pub struct Rampup of Rampup {
+        /// Bad answers per window that the search may cost.
+        pub target: Middle = "backoffTarget",
+        /// The delay before the first answer.
+        pub start: Span = "startDelay",
+        /// The least delay.
+        pub min: Span = "minDelay",
+        /// The most slots; `None` for the global limit.
+        pub max_concurrency: Option<u32> = "maxConcurrency",
+    }
+}
+
+fields! {
+    /// `autothrottle` as typed, in milliseconds.
+    pub struct AutoThrottle of AutoThrottle {
+        /// The delay before the first answer.
+        pub start_delay: f64 = "startDelay",
+        /// The longest delay.
+        pub max_delay: f64 = "maxDelay",
+        /// Requests that the server should work on at a time.
+        pub target_concurrency: f64 = "targetConcurrency",
+    }
+}
+
 /// The options that only JavaScript has: Python's clients come hop by hop.
 const NOT_PYTHONS: [&str; 3] = ["fetch", "redirects", "unref"];
 
@@ -407,60 +517,29 @@ pub fn row(rows: &'static [Row], section: Section, key: &str) -> Option<&'static
 
 /// A default that is a number. A row that is missing is an error of the compiler's.
 pub(crate) const fn number(section: Section, key: &str) -> f64 {
-    match default_of(section, key) {
-        DefaultValue::Number(number) => number,
-        _ => panic!("the default is no number"),
-    }
+    default_of(section, key).number()
 }
 
 /// A default that is a flag.
 pub(crate) const fn flag(section: Section, key: &str) -> bool {
-    match default_of(section, key) {
-        DefaultValue::Flag(flag) => flag,
-        _ => panic!("the default is no flag"),
-    }
+    default_of(section, key).flag()
 }
 
 /// A default that is a list of statuses.
 pub(crate) const fn codes(section: Section, key: &str) -> &'static [u16] {
-    match default_of(section, key) {
-        DefaultValue::Codes(codes) => codes,
-        _ => panic!("the default is no list of statuses"),
-    }
+    default_of(section, key).codes()
 }
 
 /// A default that is a list of words.
 pub(crate) const fn words(section: Section, key: &str) -> &'static [&'static str] {
-    match default_of(section, key) {
-        DefaultValue::Words(words) => words,
-        _ => panic!("the default is no list of words"),
-    }
+    default_of(section, key).words()
 }
 
 /// A default that is a word.
 pub(crate) const fn word(section: Section, key: &str) -> &'static str {
-    match default_of(section, key) {
-        DefaultValue::Word(word) => word,
-        _ => panic!("the default is no word"),
-    }
+    default_of(section, key).word()
 }
 
 const fn default_of(section: Section, key: &str) -> DefaultValue {
-    let mut index = 0;
-    while index < ROWS.len() {
-        let row = &ROWS[index];
-        if row.section as u8 == section as u8 && is_same(row.key.as_bytes(), key.as_bytes()) {
-            return row.default;
-        }
-        index += 1;
-    }
-    panic!("no such setting")
-}
-
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
-    let mut index = 0;
-    while index < a.len() && index < b.len() && a[index] == b[index] {
-        index += 1;
-    }
-    index == a.len() && index == b.len()
+    setting::default_of(ROWS, section, key)
 }

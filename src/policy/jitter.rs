@@ -22,6 +22,9 @@ impl Config {
     /// No spread at all.
     pub const NONE: Self = Self { low: 0.0, high: 0.0 };
 
+    /// `jitter: true`: half the delay to both sides, as in Scrapy.
+    pub const WIDE: Self = Self::around(0.5);
+
     /// The same spread to both sides.
     pub const fn around(spread: f64) -> Self {
         Self { low: -spread, high: spread }

@@ -4,7 +4,7 @@ use autothrottle::{
     Config, Instant, Value,
     config::{
         driver,
-        table::{Kind, ROWS, Row, Section},
+        table::{DefaultValue, Kind, ROWS, Row, Section},
     },
     simulate::{self, Simulation},
 };
@@ -57,9 +57,9 @@ fn an_item_of_a_list_is_wrong_at_its_place_and_two_numbers_are_said_as_typed() {
             "backoff.errors[1]: want \"timeout\" or \"connection\"; got \"dns\"",
             "scopes.a.jitter: want true, false, a number from 0 to 1, or [low, high] with \
              -1 ≤ low ≤ high ≤ 10; got a list of 3",
-            "scopes.a.backoff.statusCodes[0]: want a status from 100 to 599; got a list of 1",
             "scopes.a.rampup.backoffTarget: want a number above 0, at most 1000, or [low, high] of those; \
              got [6, 3]",
+            "scopes.a.backoff.statusCodes[0]: want a status from 100 to 599; got a list of 1",
             "retry.methods[1]: want a text that is not empty; got 5",
             "retry.methods[2]: want a text that is not empty; got \"\"",
             "retry.statusCodes[0]: want a status from 400 to 599; got 202",
@@ -116,47 +116,40 @@ fn numbers_that_json_does_not_know_are_refused_too() {
     }
 }
 
+/// An object that has `value` for a setting, beside what its section requires.
+fn holding(rows: &[Row], row: &Row, value: &str) -> String {
+    let must = |other: &&Row| {
+        other.section == row.section && other.default == DefaultValue::Required && other.key != row.key
+    };
+    let right = |other: &Row| match other.kind {
+        Kind::Fraction => "0.5",
+        Kind::Texts(_) => r#"["/"]"#,
+        _ => "1",
+    };
+    let beside = rows.iter().filter(must).map(|other| format!(r#""{}": {}, "#, other.key, right(other)));
+    format!(r#"{{ {}"{}": {value} }}"#, beside.collect::<String>(), row.key)
+}
+
+/// The setting whose value is this section's object.
+fn parent(rows: &'static [Row], section: Section) -> Option<&'static Row> {
+    rows.iter().find(|row| match row.kind {
+        Kind::Object(of) | Kind::FlagOr(of) => of == section,
+        Kind::Rate => section == Section::Rate,
+        Kind::Quota => section == Section::Quota,
+        _ => false,
+    })
+}
+
 #[test]
 fn every_row_of_the_table_is_read() {
     let is_read = |row: &&Row| !matches!(row.section, Section::Driver | Section::Robots | Section::HeaderMap);
     for row in ROWS.iter().filter(is_read).filter(|row| !matches!(row.kind, Kind::Driver(_))) {
-        let wrong = format!(r#"{{ "{}": "wrong" }}"#, row.key);
-        let (json, path) = match row.section {
-            Section::Root => (wrong, row.key.to_string()),
-            Section::Scope => (format!(r#"{{ "defaults": {wrong} }}"#), format!("defaults.{}", row.key)),
-            Section::AutoThrottle => (
-                format!(r#"{{ "defaults": {{ "autothrottle": {wrong} }} }}"#),
-                format!("defaults.autothrottle.{}", row.key),
-            ),
-            Section::Rampup => (
-                format!(r#"{{ "defaults": {{ "rampup": {wrong} }} }}"#),
-                format!("defaults.rampup.{}", row.key),
-            ),
-            Section::Backoff => (
-                format!(r#"{{ "defaults": {{ "backoff": {wrong} }} }}"#),
-                format!("defaults.backoff.{}", row.key),
-            ),
-            Section::Retry => (
-                format!(r#"{{ "retry": {{ "limit": 1, {} }}"#, &wrong[1..])
-                    .replacen("\"limit\": 1,  \"limit\"", "\"limit\"", 1),
-                format!("retry.{}", row.key),
-            ),
-            Section::Rate if row.key == "limit" => {
-                (format!(r#"{{ "defaults": {{ "rate": {wrong} }} }}"#), "defaults.rate.limit".into())
-            }
-            Section::Rate => (
-                format!(r#"{{ "defaults": {{ "rate": {{ "limit": 1, "{}": "wrong" }} }} }}"#, row.key),
-                format!("defaults.rate.{}", row.key),
-            ),
-            Section::Quota if row.key == "limit" => {
-                (format!(r#"{{ "defaults": {{ "quota": {wrong} }} }}"#), "defaults.quota.limit".into())
-            }
-            Section::Quota => (
-                format!(r#"{{ "defaults": {{ "quota": {{ "limit": 1, "{}": "wrong" }} }} }}"#, row.key),
-                format!("defaults.quota.{}", row.key),
-            ),
-            _ => unreachable!("simulations have rows of their own"),
-        };
+        let (mut json, mut path) = (holding(ROWS, row, r#""wrong""#), row.key.to_string());
+        let mut section = row.section;
+        while let Some(parent) = parent(ROWS, section) {
+            (json, path) = (holding(ROWS, parent, &json), format!("{}.{path}", parent.key));
+            section = parent.section;
+        }
         let found = problems(&json);
         assert_eq!(found.len(), 1, "{json}: {found:?}");
         assert!(found[0].starts_with(&format!("{path}: want ")), "{json}: {found:?}");
@@ -253,7 +246,7 @@ fn every_row_of_simulations_is_read() {
     let bucket = r#""model": "token-bucket", "rate": 1"#;
     let rows = simulate::ROWS.iter().zip(simulate::TEXTS);
     for (row, text) in rows.filter(|(row, _)| !matches!(row.kind, Kind::Driver(_))) {
-        let (key, wrong) = (row.key, r#"["wrong"]"#);
+        let (key, wrong) = (row.key, r#"[["wrong"]]"#);
         let about = text.about.split('`').nth(1).unwrap_or_default();
         let model = match (about, key) {
             ("fixed-window", _) => r#""model": "sliding-window", "limit": 1"#,
@@ -270,46 +263,28 @@ fn every_row_of_simulations_is_read() {
             Section::Server => {
                 (format!(r#"{own}{comma}"{key}": {wrong}"#), String::new(), format!("server.{key}"))
             }
-            Section::Step => (
-                format!(r#"{bucket}, "step": {{ "at": 1, "factor": 2, "{key}": {wrong} }}"#),
-                String::new(),
-                format!("server.step.{key}"),
-            ),
-            Section::Drift => (
-                format!(r#"{bucket}, "drift": {{ "period": 1, "factor": 2, "{key}": {wrong} }}"#),
-                String::new(),
-                format!("server.drift.{key}"),
-            ),
-            Section::Adaptive => (
-                format!(r#"{bucket}, "adaptive": {{ "factor": 0.5, "{key}": {wrong} }}"#),
-                String::new(),
-                format!("server.adaptive.{key}"),
-            ),
-            Section::Allowance => (
-                format!(r#"{bucket}, "allowance": {{ "limit": 5, "{key}": {wrong} }}"#),
-                String::new(),
-                format!("server.allowance.{key}"),
-            ),
-            Section::Outage => (
-                format!(r#"{bucket}, "outage": {{ "at": 1, "length": 2, "{key}": {wrong} }}"#),
-                String::new(),
-                format!("server.outage.{key}"),
-            ),
-            Section::Others => (
-                format!(r#"{bucket}, "others": {{ "rate": 1, "{key}": {wrong} }}"#),
-                String::new(),
-                format!("server.others.{key}"),
-            ),
             Section::Simulation if key == "server" => continue,
             Section::Simulation => (bucket.into(), format!(r#", "{key}": {wrong}"#), key.into()),
+            Section::Budget => (
+                format!(r#"{bucket}, "budgets": {{ "a": {} }}"#, holding(simulate::ROWS, row, wrong)),
+                String::new(),
+                format!("server.budgets.a.{key}"),
+            ),
             section => {
-                let name = if section == Section::Network { "network" } else { "load" };
-                (bucket.into(), format!(r#", "{name}": {{ "{key}": {wrong} }}"#), format!("{name}.{key}"))
+                let parent = parent(simulate::ROWS, section).expect("an object stands somewhere");
+                let field = format!(r#", "{}": {}"#, parent.key, holding(simulate::ROWS, row, wrong));
+                let path = format!("{}.{key}", parent.key);
+                if parent.section == Section::Server {
+                    (bucket.to_string() + &field, String::new(), format!("server.{path}"))
+                } else {
+                    (bucket.into(), field, path)
+                }
             }
         };
         let json = format!(r#"{{ "server": {{ {server} }}{rest} }}"#);
         let found = found(&json);
-        let path = if key == "costs" { format!("{path}[0]") } else { path };
+        let path =
+            if matches!(row.kind, Kind::Amounts | Kind::Texts(_)) { format!("{path}[0]") } else { path };
         assert!(found.iter().any(|each| each.starts_with(&format!("{path}: want "))), "{json}: {found:?}");
     }
     assert_eq!(

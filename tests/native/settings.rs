@@ -2,13 +2,13 @@
 
 use autothrottle::{
     ERRORS, ErrorRow,
-    config::table::{DefaultValue, TEXTS},
+    config::table::{DefaultValue, OBJECTS, TEXTS},
 };
 
 #[path = "../../tools/xtask/src/write/mod.rs"]
 pub mod write;
 
-use write::{objects, python_options, tower_options, typescript_options::settings};
+use write::{python_options, tower_options, typescript_options::settings};
 
 #[test]
 fn what_is_written_from_rust_is_up_to_date() {
@@ -20,7 +20,7 @@ fn what_is_written_from_rust_is_up_to_date() {
 #[test]
 fn each_translation_of_words_has_its_text() {
     let texts = TEXTS.iter().flat_map(|text| [text.about, text.when, text.because]);
-    let objects = objects::OBJECTS.iter().map(|object| object.about);
+    let objects = OBJECTS.iter().map(|object| object.about);
     let all = texts.chain(objects).collect::<String>() + "{ defaults: rate=5 }";
     for (from, _) in python_options::WORDS.iter().chain(tower_options::WORDS) {
         assert!(all.contains(from), "no text says {from:?}");

@@ -5,7 +5,6 @@
 
 mod errors;
 mod events;
-pub mod objects;
 pub mod python_options;
 mod python_records;
 mod settings_page;
@@ -16,7 +15,7 @@ pub mod verbs;
 
 use std::{fs, path::Path};
 
-use autothrottle::config::table::{self, DefaultValue, Kind, Row, Section, Text as Texts};
+use autothrottle::config::table::{self, DefaultValue, Kind, Object, Row, Section, Text as Texts};
 
 /// A file that is written from Rust.
 pub struct Written {
@@ -134,6 +133,11 @@ pub fn stale(root: &Path) -> Vec<&'static str> {
         written.is_committed && found != written.text(root)
     };
     FILES.iter().filter(is_stale).map(|written| written.file).collect()
+}
+
+/// The object of a section.
+fn object(section: Section) -> &'static Object {
+    table::OBJECTS.iter().find(|object| object.section == section).expect("each section has one")
 }
 
 /// The defaults that drivers read, with the names of their constants.

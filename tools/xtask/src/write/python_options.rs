@@ -6,13 +6,10 @@ use std::fmt::Write;
 
 use autothrottle::config::{
     scrapy::snake,
-    table::{self, DefaultValue, Kind, Row, Section, Text},
+    table::{self, DefaultValue, Kind, OBJECTS, Object, Row, Section, Text},
 };
 
-use super::{
-    driver_defaults,
-    objects::{OBJECTS, Object, object},
-};
+use super::{driver_defaults, object};
 
 /// Types that the kind does not say.
 const TYPES: &[(&str, &str)] = &[

@@ -3,12 +3,13 @@
 
 use std::{fmt::Write, path::Path};
 
-use autothrottle::{WARNINGS, Warning, headers::VENDORS};
-
-use super::{
-    objects::{OBJECTS, Object},
-    typescript_options::{default_of, settings},
+use autothrottle::{
+    WARNINGS, Warning,
+    config::table::{OBJECTS, Object},
+    headers::VENDORS,
 };
+
+use super::typescript_options::{default_of, settings};
 
 /// The type of a setting, in as few words as a table has room for.
 fn in_short(wants: &str) -> String {

@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use autothrottle::config::{
     scrapy::snake,
-    table::{self, DefaultValue, Kind, Row, Section, Text},
+    table::{self, DefaultValue, Kind, OBJECTS, Object, Row, Section, Text},
 };
 
-use super::objects::{OBJECTS, Object, object};
+use super::object;
 
 /// Words of JavaScript's, and Rust's for them. The longer ones first.
 pub const WORDS: &[(&str, &str)] = &[

@@ -6,15 +6,12 @@ use autothrottle::{
     Value,
     config::{
         scrapy,
-        table::{self, DefaultValue, Kind, Row, Section, Text},
+        table::{self, DefaultValue, Kind, OBJECTS, Object, Row, Section, Text},
     },
     simulate,
 };
 
-use super::{
-    driver_defaults,
-    objects::{OBJECTS, Object, object},
-};
+use super::{driver_defaults, object};
 
 /// Each setting with its texts.
 pub fn settings() -> impl Iterator<Item = (&'static Row, &'static Text)> {
