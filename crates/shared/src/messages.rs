@@ -114,3 +114,22 @@ impl From<&Status> for Value {
         Self::from(&SharedStats::from(status))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use autothrottle::WARNINGS;
+
+    /// The codes of [`super::Warning::code`], as they stand in this file, are those of the rows.
+    #[test]
+    fn each_code_has_a_row_and_each_row_of_a_group_its_code() {
+        let source = include_str!("messages.rs");
+        let (_, arms) = source.split_once("fn code(").expect("the codes stand here");
+        let (arms, _) = arms.split_once("fn text(").expect("the sentences follow");
+        let mut here: Vec<&str> = arms.split('"').skip(1).step_by(2).collect();
+        let rows = WARNINGS.iter().map(|row| row.code);
+        let mut there: Vec<&str> = rows.filter(|code| code.starts_with("group-")).collect();
+        here.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(here, there);
+    }
+}
