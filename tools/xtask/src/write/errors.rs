@@ -110,7 +110,7 @@ pub fn python(_: &Path) -> String {
                 "\n    def __reduce__(self) -> tuple[type[{name}], tuple[{}]]:\n        \
                  return type(self), ({})\n",
                 types.join(", "),
-                values.join(", ")
+                if let [one] = &values[..] { format!("{one},") } else { values.join(", ") }
             )
             .unwrap();
         }
