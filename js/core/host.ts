@@ -33,6 +33,7 @@ export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   readonly waiting: number
   readonly inFlight: number
   readonly warnThreshold: number
+  retries(method: string): number
   // end of what is written
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket
   /**

@@ -7,7 +7,7 @@
 
 import type { HeadersLike, SomeHints } from '../answers/headers.js'
 import { joined } from '../base/joined.js'
-import type { Clock, RetryOptions } from '../options/options.js'
+import type { Clock } from '../options/options.js'
 import type { Backoffs } from '../scopes/hooks.js'
 import type { Target } from '../scopes/names.js'
 import type { Settled, Ticket } from '../wasm/engine.js'
@@ -113,8 +113,11 @@ export class Permit {
   outer: AbortSignal | null | undefined = undefined
   /** @internal Aborts what its function does, where that has a `requestTimeout`. */
   declare stop: AbortController | undefined
-  /** @internal How often its function is called again. */
-  declare retry: RetryOptions | undefined
+  /**
+   * @internal How often its request may be sent again, or its function called again. It is unknown until the
+   * function or the first answer says it.
+   */
+  declare left: number | undefined
   /** @internal How its function waits for its next call, where there may be one. */
   declare again: Wait | undefined
   /** @internal What became of it, where it was settled while its function ran. */
@@ -142,7 +145,7 @@ export class Permit {
       isWatched: false,
       waits: 0,
       stop: undefined,
-      retry: undefined,
+      left: undefined,
       again: undefined,
       verdict: undefined,
       isGood: false,
@@ -252,8 +255,8 @@ export class Permit {
     this.take()
     const { ticket, id, scopes, cost } = this
     const passed = new Permit(this.#scheduler, ticket, id, scopes, cost, target, clock.now())
-    const { retry, charged, method, isAdjusted, pause } = this
-    this.next = Object.assign(passed, { retry, charged, method, isAdjusted, pause })
+    const { left, charged, method, isAdjusted, pause } = this
+    this.next = Object.assign(passed, { left, charged, method, isAdjusted, pause })
     return passed
   }
 

@@ -202,18 +202,18 @@ const HOW_TO_RETRY =
   ' 503, calls a function again, whatever method it uses'
 
 /**
- * How often a function is called again, by its own `retry` and the throttle's.
+ * How often a function is called again, by its own `retry` and the throttle's; `undefined` without one.
  *
  * @throws {ConfigError} for what makes no sense.
  */
-export function retryOf(own: RunOptions['retry'], root: RetryOptions | undefined): RetryOptions | undefined {
+export function retriesOf(own: RunOptions['retry'], root: RetryOptions | undefined): number | undefined {
   if (own === undefined || own === false) return undefined
-  if (own === true && root) return root
+  if (own === true && root) return root.limit
   if (own === true) throw misfit('retry', 'retry of the throttle, which true means, or { limit }', own)
   if (!isObject(own)) throw misfit('retry', 'true or { limit: 3 }', own)
   const { limit, ...others } = own
   const [other] = Object.entries(others)
   if (other) throw misfit(`retry.${other[0]}`, HOW_TO_RETRY, other[1])
   if (!Number.isInteger(limit) || limit < 0) throw misfit('retry.limit', 'a whole number from 0', limit)
-  return { ...root, limit }
+  return limit
 }

@@ -10,7 +10,7 @@ import { copyOf, type RetryWhen } from '../scopes/hooks.js'
 import { FRAME } from './nesting.js'
 import { Pause } from './pause.js'
 import type { Permit, PermitOutcome, Verdict, Wait } from './permit.js'
-import { type RunOptions, retryOf } from './requests.js'
+import { type RunOptions, retriesOf } from './requests.js'
 import type { Scheduler } from './scheduler.js'
 
 /** To wait for it costs less than for `undefined`, of which a promise is made each time. */
@@ -28,8 +28,8 @@ interface Run<T> {
   readonly options: RunOptions
   /** When it came in, where a `maxWait` asks for it. */
   readonly since: number | undefined
-  /** How often the function is called again. */
-  left: number | undefined
+  /** How often its function is called again, where its options say it: until its first permit has it. */
+  retries: number | undefined
 }
 
 /** The result of a function, or its error. */
@@ -57,12 +57,13 @@ export class Runner {
 
   /** @throws {ConfigError} for a `retry` of a call that makes no sense. */
   check(retry: RunOptions['retry']): void {
-    retryOf(retry, this.#retry)
+    retriesOf(retry, this.#retry)
   }
 
   run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
     const since = options.maxWait === undefined ? undefined : this.#scheduler.clock.now()
-    const run: Run<T> = { work, options, since, left: undefined }
+    const retries = options.retry ? retriesOf(options.retry, this.#retry) : undefined
+    const run: Run<T> = { work, options, since, retries }
     return permit instanceof Promise
       ? permit.then((granted) => this.#work(granted, run, false))
       : this.#work(permit, run, true)
@@ -82,9 +83,11 @@ export class Runner {
       }
       driver.started(permit)
       permit.outer = options.signal ?? null
-      if (options.retry) permit.retry = retryOf(options.retry, this.#retry)
-      run.left ??= permit.retry?.limit ?? 0
-      if (run.left > 0) permit.again = waitOf(run)
+      if (run.retries !== undefined) {
+        permit.left = run.retries
+        run.retries = undefined
+      }
+      if (permit.left) permit.again = waitOf(run)
       const timeout = options.requestTimeout ?? this.#requestTimeout
       let ended: Ended<T>
       let answer: PermitOutcome | undefined
@@ -109,9 +112,7 @@ export class Runner {
         if ('error' in ended) throw ended.error
         return ended.result
       }
-      const next = await again
-      run.left--
-      return this.#work(next, run, false)
+      return this.#work(await again, run, false)
     },
   }[FRAME]!
 
@@ -156,11 +157,13 @@ export class Runner {
     while (last.next) last = last.next
     if (!isBad || 'result' in ended || last === permit || !last.isGood) return undefined
     const heard = this.#hear(last, answer, run)
-    if (run.left! > 0)
+    if (permit.left && last.left) {
+      permit.left = last.left
       return heard.then(
         ([verdict, askedMs]) =>
           this.#next(permit, verdict, askedMs, run, ended) ?? Promise.reject(ended.error),
       )
+    }
     heard.catch(() => {})
     return undefined
   }
@@ -182,6 +185,7 @@ export class Runner {
         inside: false,
         isTaken: true,
       })
+      permit.left = last.left
       scheduler.driver.started(permit)
     }
     const verdict = scheduler.retry(permit, { ...later, adjustDelay: false }, wait, false)
@@ -203,14 +207,14 @@ export class Runner {
     if (typeof verdict === 'object') return verdict
     if (verdict !== 'not-replayable') return undefined
     // It begins anew.
-    const { scopes, cost, target } = permit
+    const { scopes, cost, target, left } = permit
     const named =
       typeof cost === 'number'
         ? [...scopes]
         : Object.fromEntries(scopes.map((name, index) => [name, cost[index]!]))
     const again = this.#scheduler.request(named, target, { ...waitOf(run), delay: askedMs })
     if (!(again instanceof Promise)) this.#scheduler.driver.granted(again)
-    return Promise.resolve(again)
+    return Promise.resolve(again).then((permit) => Object.assign(permit, { left: left! - 1 }))
   }
 
   #warn({ status = 0, error }: PermitOutcome): void {

@@ -245,6 +245,11 @@ export class Scheduler {
     return this.#end(permit, outcome, wait, replayable)
   }
 
+  /** How often a request of this method is sent again at most. */
+  retries(method: string): number {
+    return this.#engine.retries(method)
+  }
+
   /** Corrects the cost of a request. It may have been settled. */
   adjust(permit: Permit, cost: PermitOutcome['cost']): void {
     this.#charges.adjust(permit, cost)
@@ -464,7 +469,8 @@ export class Scheduler {
     if (outcome === NOTHING && wait === undefined && this.#isQuiet) return this.#endQuietly(permit)
     const { ticket } = permit
     const now = this.clock.now()
-    const retry = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
+    const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
+    const retry = isWanted && permit.left! > 0
     this.#notices.watch()
     // This request left before its budget could be known.
     if (this.#hasBudgets) this.#route(permit)

@@ -104,7 +104,11 @@ export class Waiting implements Waiter {
     try {
       const { ticket, id, scopes, cost, target, method } = this
       const permit = this.#scheduler.permit(ticket, id, scopes, cost, target, at, method)
-      if (this.before) this.before.next = permit
+      const { before } = this
+      if (before) {
+        before.next = permit
+        permit.left = before.left! - 1
+      }
       this.#scheduler.driver.granted(permit)
       this.#resolve(permit)
     } catch (error) {

@@ -40,7 +40,7 @@ import {
 import { discard, watched } from './body.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import type { Robots } from './robots.js'
-import { isRefused, Retry, sent } from './send.js'
+import { copied, isRefused, isStream, sent } from './send.js'
 
 /** The options of a throttle that its `fetch` reads. */
 export type FetchSettings = Pick<
@@ -221,10 +221,9 @@ export class Fetcher {
   /** The attempts of a hop that has its permit. */
   async #attempts<T>(permit: Permit, hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
     call.isTaken = true
-    const options = permit.retry ?? this.#settings.retry
-    const retry = options && new Retry(options, hop.input, hop.init, permit.retry !== undefined)
+    permit.left ??= this.#settings.retry ? this.#scheduler.retries(methodOf(hop.input, hop.init)) : 0
     const { pause } = permit
-    const isLast = !retry && (end as unknown) === this.#give
+    const isLast = (end as unknown) === this.#give
     const isPlain = isLast && this.#isGiven && call.options.adjustDelay === undefined
     for (;;) {
       const attempt: Attempt = { permit, outcome: NOTHING, response: undefined }
@@ -232,7 +231,7 @@ export class Fetcher {
         let response: Response | undefined
         let failure: { error: unknown } | undefined
         try {
-          const sent = this.#send(retry?.input ?? hop.input, hop.init, call, permit)
+          const sent = this.#send(permit.left ? copied(hop.input) : hop.input, hop.init, call, permit)
           this.#scheduler.driver.reportLateStart(permit)
           response = await sent
         } catch (error) {
@@ -241,8 +240,8 @@ export class Fetcher {
         this.#scheduler.nesting.over(permit)
         if (isPlain && response && this.#scheduler.settleGood(permit, response)) return response as T
         const heard = failure
-          ? this.#failed(failure.error, attempt, hop, call, retry)
-          : this.#answered(response, attempt, hop, call, retry)
+          ? this.#failed(failure.error, attempt, hop, call)
+          : this.#answered(response, attempt, hop, call)
         const again = heard instanceof Promise ? await heard : heard
         if (again === undefined) return end(attempt as Exchange)
         discard(attempt.response)
@@ -261,18 +260,12 @@ export class Fetcher {
   }
 
   /** There was no response. Gives what the next attempt waits for; then this one is settled. */
-  async #failed(
-    error: unknown,
-    attempt: Attempt,
-    hop: Hop,
-    call: Call,
-    retry: Retry | undefined,
-  ): Promise<Again> {
+  async #failed(error: unknown, attempt: Attempt, hop: Hop, call: Call): Promise<Again> {
     const isOurs = Number.isNaN(failureOfRequest(error, call.signal))
     if (isOurs || error instanceof NestedError || isRefused(error, hop.input, hop.init)) throw error
     attempt.outcome = { error }
     await this.#askBackoff('getErrorBackoff', error, urlTextOf(hop.input) ?? '', attempt, hop, call)
-    const again = retry?.left && this.#again(attempt, retry, call)
+    const again = attempt.permit.left && this.#again(attempt, hop, call)
     if (!again) throw error
     return again
   }
@@ -283,7 +276,6 @@ export class Fetcher {
     attempt: Attempt,
     hop: Hop,
     call: Call,
-    retry: Retry | undefined,
   ): Again | undefined | Promise<Again | undefined> {
     const latency = this.#scheduler.clock.now() - attempt.permit.sentAt
     const response = checkedResponse(received)
@@ -296,23 +288,24 @@ export class Fetcher {
     const next = () => {
       const { backoff, scopes } = attempt.outcome
       const isBad = response.status >= 400 || backoff === true || scopes !== undefined
-      return retry?.left && isBad ? this.#again(attempt, retry, call) : undefined
+      return attempt.permit.left && isBad ? this.#again(attempt, hop, call) : undefined
     }
     if (!this.#isAsked) return next()
     return this.#askAbout(response, attempt, hop, call).then(next)
   }
 
-  /** Settles, and asks the engine whether to send it again. */
-  #again(attempt: Attempt, retry: Retry, call: Call): Again | undefined {
-    const { permit, response, outcome } = attempt
-    const verdict = this.#scheduler.retry(permit, outcome, this.#waitOf(call), retry.isReplayable)
+  /**
+   * Settles, and asks the engine whether to send it again: a stream is not. It goes back into the throttle
+   * with its place by age, and holds no slot while it waits.
+   */
+  #again({ permit, response, outcome }: Attempt, { init }: Hop, call: Call): Again | undefined {
+    const verdict = this.#scheduler.retry(permit, outcome, this.#waitOf(call), !isStream(init.body))
     if (verdict === 'not-replayable') throw new BodyNotReplayableError()
     if (verdict === 'too-long') {
       const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#settings.retry ?? {}
       throw new RetryAfterTooLongError(this.#scheduler.askedMs, maxRetryAfter, response!)
     }
     if (typeof verdict === 'string') return undefined
-    retry.left--
     return { permit: verdict }
   }
 

@@ -6,9 +6,7 @@
 import { isObject } from '../base/checks.js'
 import { joined } from '../base/joined.js'
 import type { Scheduler } from '../core/scheduler.js'
-import { RETRY_METHODS } from '../options/generated.js'
-import type { RetryOptions } from '../options/options.js'
-import { isRequest, methodOf } from '../scopes/names.js'
+import { isRequest } from '../scopes/names.js'
 import { discard } from './body.js'
 
 export function sent(
@@ -50,36 +48,9 @@ export function isRefused(error: unknown, input: RequestInfo | URL, init: Reques
   }
 }
 
-// Which requests may be sent again, and how often. Whether one is, and not before when, the engine decides
-// (`src/policy/retry.rs`), for it has read the headers.
-//
-// An attempt that failed goes back into the throttle with its place by age, and holds no slot while it waits.
-// A POST is not sent twice, nor a body that is a stream, which would be empty the second time.
-
-/** One request's retries. */
-export class Retry {
-  readonly #input: RequestInfo | URL
-  readonly #init: RequestInit
-  /** Attempts that are left. Whether one is worth while is the engine's to say. */
-  left: number
-
-  /** `isAny`: whatever its method, since the options of this very request say so. */
-  constructor(options: RetryOptions, input: RequestInfo | URL, init: RequestInit, isAny = false) {
-    this.#input = input
-    this.#init = init
-    const methods = (options.methods ?? RETRY_METHODS).map((each) => each.toUpperCase())
-    this.left = isAny || methods.includes(methodOf(input, init)) ? options.limit : 0
-  }
-
-  /** The argument to send: a body that may be needed again is copied. */
-  get input(): RequestInfo | URL {
-    return this.left > 0 && isRequest(this.#input) && this.#input.body ? this.#input.clone() : this.#input
-  }
-
-  /** Whether the body can be sent twice. */
-  get isReplayable(): boolean {
-    return !isStream(this.#init.body)
-  }
+/** The argument to send where it may be sent once more: a body that is needed again is copied. */
+export function copied(input: RequestInfo | URL): RequestInfo | URL {
+  return isRequest(input) && input.body ? input.clone() : input
 }
 
 /** Whether a body can be read only once. */

@@ -38,6 +38,14 @@ import type {
 import { type Lease, type Offline, SharedError, type Transport } from './transport.js'
 
 const OFFLINE: readonly Offline[] = ['divide', 'wait', 'fail']
+/** The parts of a group that may be unknown. */
+const NOTHING_KNOWN = {
+  writer: undefined,
+  members: undefined,
+  roundTripMs: undefined,
+  lastHeardAt: undefined,
+  offlineSince: undefined,
+}
 /** The numbers of orders. */
 const [HOLD, PAUSE, RESUME, RESET, ADJUST] = [0, 1, 2, 3, 4]
 const ALL = -1
@@ -111,7 +119,7 @@ export class SharedHost implements Host {
     // Said at once if it is wrong, as what it is.
     if (snapshot !== undefined) new Engine(options).restore(snapshot, clock.now(), clock.wallNow())
     const Machine = loadShared()
-    const away = offline === undefined ? -1 : OFFLINE.indexOf(offline)
+    const away = OFFLINE.indexOf(offline!)
     const seed = Math.floor(random() * 2 ** 53)
     const { leaseMs, isPrompt = false, keepMs = 0 } = transport
     const wallMs = clock.wallNow()
@@ -198,8 +206,7 @@ export class SharedHost implements Host {
   }
 
   poll(now: number): Ticket {
-    const ticket = this.#machine.poll(now)
-    return ticket < 0 ? IDLE : ticket
+    return this.#machine.poll(now)
   }
 
   // written by `cargo xtask write`: verbs of a group
@@ -232,6 +239,10 @@ export class SharedHost implements Host {
 
   get warnThreshold(): number {
     return this.#machine.warn_threshold
+  }
+
+  retries(method: string): number {
+    return this.#machine.retries(method)
   }
   // end of what is written
 
@@ -323,9 +334,7 @@ export class SharedHost implements Host {
 
   /** The group as it is known here. */
   get shared(): SharedStats {
-    const nothing = { writer: undefined, members: undefined, roundTripMs: undefined }
-    const never = { lastHeardAt: undefined, offlineSince: undefined }
-    return { ...nothing, ...never, ...(this.#machine.status(this.#now) as SharedStats) }
+    return { ...NOTHING_KNOWN, ...(this.#machine.status(this.#now) as SharedStats) }
   }
 
   snapshot(now: number, wallNow: number): Snapshot {

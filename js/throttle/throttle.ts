@@ -149,7 +149,7 @@ export class Throttle extends ThrottleEventTarget {
       this.#robots = new Robots(robots, {
         clock: this.#clock,
         fetch: (url, init) => this.#fetcher.fetchRobots(url, init),
-        retries: settings.retry?.limit ?? 0,
+        retries: this.#scheduler.retries('GET'),
         within: (call) => this.#runner.within(call),
         report: (host, bytes) => {
           if (!robots.rules && /^[ \t]*disallow[ \t]*:[ \t]*[/*]/im.test(new TextDecoder().decode(bytes))) {

@@ -68,6 +68,7 @@ const AFTER_BREAKDOWN: Partial<Engine> = {
   waiting: 0,
   inFlight: 0,
   scopes: 0,
+  retries: () => 0,
   cancel() {},
   sentAt() {},
   watch() {},
@@ -138,6 +139,8 @@ export interface Engine {
   readonly inFlight: number
   /** @internal The setting `warnThreshold`: more waiting requests than that cause a warning. */
   readonly warnThreshold: number
+  /** How often a request of this method is sent again at most, by the setting `retry`. */
+  retries(method: string): number
   /** Whether there is something for `takeNotices`. */
   readonly hasNotices: boolean
   // end of what is written

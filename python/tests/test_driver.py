@@ -8,9 +8,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 
 from autothrottle import ThreadThrottle, Throttle
+from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.testing import FakeClock
 from helpers import Response, python_options, vectors, warned
 
@@ -40,7 +42,7 @@ class Play:
     """One case: its options, and what its function does."""
 
     def __init__(self, case: dict[str, Any], clock: FakeClock) -> None:
-        self.case, self.clock, self.calls = case, clock, 0
+        self.case, self.clock, self.calls, self.sends = case, clock, 0, 0
         options = python_options(case["options"])
         takes = options.pop("hookTakes", None)
         if "when" in case:
@@ -54,6 +56,11 @@ class Play:
                 return "a.example"
 
             self.options["get_scopes"] = get_scopes
+
+    def serve(self, _: httpx.Request) -> httpx.Response:
+        server = self.case["server"]
+        self.sends += 1
+        return httpx.Response(server[min(self.sends, len(server)) - 1])
 
     def begin(self, throttle: Throttle | ThreadThrottle) -> None:
         if "robots" in self.case:
@@ -73,6 +80,7 @@ class Play:
         left = throttle.scope("a.example").stats.quota_left
         return {
             "calls": self.calls,
+            "sends": self.sends,
             "status": getattr(given, "status_code", None),
             "error": None if error is None else ERRORS.get(name, name),
             "fails": error is not None,
@@ -120,17 +128,20 @@ async def test_tasks(case: dict[str, Any], clock: FakeClock) -> None:
     async def nothing() -> None:
         return None
 
-    async def work(permit: Any) -> Response | None:
+    transport = AsyncThrottleTransport(throttle, httpx.MockTransport(play.serve))
+
+    async def work(permit: Any) -> Any:
+        given: Any = None
         for step in play.steps():
             if "takes" in step:
                 await sleep(clock, step["takes"])
             elif "run" in step:
                 await throttle.run(PAGE, nothing, **nested(step))
+            elif "fetch" in step:
+                given = await transport.handle_async_request(httpx.Request(step["fetch"], PAGE))
             else:
-                given = plain_step(step, permit)
-                if given is not None:
-                    return given
-        return None
+                given = plain_step(step, permit) or given
+        return given
 
     async def call() -> None:
         times = range(case.get("times", 1))
@@ -188,15 +199,18 @@ def test_threads(case: dict[str, Any], clock: FakeClock) -> None:
     heard = warned(throttle)
     play.begin(throttle)
 
-    def work(permit: Any) -> Response | None:
+    transport = ThrottleTransport(throttle, httpx.MockTransport(play.serve))
+
+    def work(permit: Any) -> Any:
+        given: Any = None
         for step in play.steps():
             if "run" in step:
                 throttle.run(PAGE, lambda: None, **nested(step))
+            elif "fetch" in step:
+                given = transport.handle_request(httpx.Request(step["fetch"], PAGE))
             else:
-                given = plain_step(step, permit)
-                if given is not None:
-                    return given
-        return None
+                given = plain_step(step, permit) or given
+        return given
 
     error: Exception | None = None
     given = None

@@ -211,7 +211,8 @@ async def test_what_a_host_answers(case: dict[str, Any], clock: FakeClock) -> No
     scopes = case.get("scopes")
     options: dict[str, Any] = {"defaults": {"delay": 1, "jitter": False, "backoff": False}}
     if "retry" in case:
-        options["retry"] = {"limit": case["retry"]}
+        methods = {"methods": case["methods"]} if "methods" in case else {}
+        options["retry"] = {"limit": case["retry"], **methods}
     if scopes is not None:
         options["get_scopes"] = lambda _: scopes
         options["scopes"] = {scopes: {"delay": 0, "concurrency": 9}}

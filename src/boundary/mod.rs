@@ -355,6 +355,11 @@ impl Boundary {
         f64::from(self.engine.config().warn_threshold)
     }
 
+    /// How often a request of this method is sent again at most, by the setting `retry`.
+    pub fn retries(&self, method: &str) -> Count {
+        f64::from(self.engine.config().retry.retries(method))
+    }
+
     /// How much notices say of answers: 0 no word, 1 what they changed, 2 every answer as well.
     pub fn watch(&mut self, level: u32) {
         self.engine.watch(match level {

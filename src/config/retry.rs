@@ -1,8 +1,7 @@
 //! The parts of `retry` that the engine reads: after what a request is sent again, and how long a wait it
 //! takes.
 //!
-//! `limit` and `methods` are read here and kept to by the driver, which has the request. `when` is a function
-//! of the driver's.
+//! `when` is a function of the driver's.
 
 use super::{
     reader::{Fields, Problems},

@@ -11,8 +11,8 @@
 //! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long
 //!    (`cap`).
 //!
-//! How often a request was sent, its method, and whether it can be sent twice is not known here: a driver
-//! says it with the outcome.
+//! How often it is sent again at most depends on its method, which a driver asks once a request. How often
+//! it was sent, and whether it can be sent twice, the driver says with the outcome.
 
 use crate::time::{LONGEST_MS, Span};
 
@@ -25,7 +25,7 @@ pub struct Config {
     pub max_retry_after: Span,
     /// The action beyond it.
     pub long_retry_after: Long,
-    /// How often a request is sent again at most: a driver counts.
+    /// How often a request is sent again at most.
     pub limit: u32,
     /// The methods of what may be sent again.
     pub methods: Methods,
@@ -42,10 +42,11 @@ pub enum Methods {
 
 impl Methods {
     /// Whether it is one of them. `get` means `GET`.
-    pub fn have(&self, method: &str) -> bool {
+    fn have(&self, method: &str) -> bool {
+        let is_it = |each: &str| each.eq_ignore_ascii_case(method);
         match self {
-            Self::Usual(methods) => methods.contains(&method),
-            Self::Typed(methods) => methods.iter().any(|each| each.eq_ignore_ascii_case(method)),
+            Self::Usual(methods) => methods.iter().any(|each| is_it(each)),
+            Self::Typed(methods) => methods.iter().any(|each| is_it(each)),
         }
     }
 }
@@ -98,6 +99,11 @@ impl Default for Config {
 pub const AFTER_FAILURE: Verdict = Verdict::Again(Span::ZERO);
 
 impl Config {
+    /// How often a request of this method is sent again at most.
+    pub fn retries(&self, method: &str) -> u32 {
+        if self.methods.have(method) { self.limit } else { 0 }
+    }
+
     /// Whether a request is sent again after this status.
     pub fn repeats(&self, status: u16) -> bool {
         self.status_codes.binary_search(&status).is_ok()

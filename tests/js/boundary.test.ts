@@ -172,7 +172,8 @@ test('a scope called __proto__ is in stats and snapshots', () => {
 describe('every method that the module shows', () => {
   test('each method of the module is called once and answers', () => {
     prepare()
-    const engine = new WasmEngine({ defaults: { delay: 0, slotDelay: 0, quota: 5, jitter: false } })
+    const defaults = { delay: 0, slotDelay: 0, quota: 5, jitter: false }
+    const engine = new WasmEngine({ defaults, retry: { limit: 2 } })
     const called = new Set<string>()
     const seen = new Proxy(engine, {
       get(target, name) {
@@ -233,6 +234,7 @@ describe('every method that the module shows', () => {
     assert.equal(seen.crawl_delay(22, a, 500), 0)
     assert.equal(seen.stats_of(22).scopes.a.delayMs, 500)
     assert.equal(seen.warnThreshold, 500)
+    assert.deepEqual([seen.retries('put'), seen.retries('POST')], [2, 0])
     const adopted = seen.adopt_sent(22, both, one, 0, 0, 5)
     assert.deepEqual([adopted >= 0, seen.inFlight], [true, 2])
     assert.ok(seen.submit_again(22, both, one, 0, 0, 7) >= 0)

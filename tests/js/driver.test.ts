@@ -21,6 +21,7 @@ type Step =
   | { gives: Told }
   | { throws: Told }
   | { takes: number }
+  | { fetch: string }
 
 interface Case {
   name: string
@@ -35,6 +36,8 @@ interface Case {
   isTogether?: boolean
   /** The robots.txt of the server, which is known before the first call. */
   robots?: string
+  /** The statuses that a server gives for what the permit's `fetch` sends; the last one for ever. */
+  server?: number[]
   /** Permits that are taken first and never settled. */
   holds?: number
   /** When the throttle is drained: then another call follows at once. */
@@ -47,6 +50,7 @@ interface Case {
   does: Step[][]
   // The expected calls.
   calls?: number
+  sends?: number
   status?: number
   error?: string
   fails?: boolean
@@ -71,7 +75,7 @@ const runOf = ({ wait, ...options }: RunOptions & { wait?: number } = {}): RunOp
 
 async function play(each: Case) {
   const { when, run, pages = [PAGE], times = 1, isTogether, holds = 0, lasts = 30_000, does } = each
-  const { drains, closes } = each
+  const { drains, closes, server = [200] } = each
   const { hookTakes, ...options } = each.options
   const clock = new FakeClock()
   const sleep = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
@@ -83,8 +87,10 @@ async function play(each: Case) {
     ...(options.retry as object),
     when: ({ status }: Response) => when.includes(status),
   }
+  let sends = 0
   const throttle = createThrottle({
     ...{ clock, jitter: false, delay: 0 },
+    fetch: async () => new Response('', { status: server[Math.min(sends++, server.length - 1)]! }),
     ...options,
     ...(retry ? { retry } : {}),
     ...(hookTakes === undefined ? {} : { getScopes: slow }),
@@ -95,16 +101,18 @@ async function play(each: Case) {
   let calls = 0
   const work = async (permit: Permit): Promise<unknown> => {
     const steps = does[Math.min(calls++, does.length - 1)]!
+    let answer: Response | undefined
     for (const step of steps) {
       if ('run' in step) {
         const target = step.scopes ? { scopes: step.scopes } : PAGE
         await throttle.run(target, () => undefined, runOf(step.run))
       } else if ('takes' in step) await sleep(step.takes)
+      else if ('fetch' in step) answer = await permit.fetch(PAGE, { method: step.fetch })
       else if ('settle' in step) permit.settle(step.settle)
       else if ('gives' in step) return { headers: {}, ...step.gives }
       else throw Object.assign(new Error('refused'), { headers: {}, ...step.throws })
     }
-    return undefined
+    return answer
   }
   for (let held = 0; held < holds; held++) void throttle.acquire(PAGE)
   const call = (_: unknown, index: number) => throttle.run(pages[index % pages.length]!, work, runOf(run))
@@ -134,6 +142,7 @@ async function play(each: Case) {
   const { error } = end
   return {
     calls,
+    sends,
     status: end.given?.status,
     error: error?.name,
     fails: error !== undefined,
@@ -148,6 +157,7 @@ async function play(each: Case) {
 
 const EXPECTED = [
   'calls',
+  'sends',
   'status',
   'error',
   'fails',

@@ -24,6 +24,7 @@ interface Case {
   /** The result of `getScopes`. */
   scopes?: string
   retry?: number
+  methods?: string[]
   /** In turn; the last one for ever. */
   robots: Answer[]
   /** Whether each leaves within twenty seconds; null where it is not allowed. */
@@ -53,7 +54,7 @@ function answered({ status = 200, text = '', pad, after = '', breaks = false }: 
   return new Response(body, { status })
 }
 
-for (const { name, scopes, retry, robots, asks, asked, gap } of cases)
+for (const { name, scopes, retry, methods, robots, asks, asked, gap } of cases)
   test(name, async () => {
     const clock = new FakeClock()
     let files = 0
@@ -68,7 +69,7 @@ for (const { name, scopes, retry, robots, asks, asked, gap } of cases)
     const throttle = createThrottle({
       ...{ clock, fetch: fetch as typeof globalThis.fetch },
       defaults: { delay: 1000, jitter: false, backoff: false },
-      ...(retry === undefined ? {} : { retry: { limit: retry } }),
+      ...(retry === undefined ? {} : { retry: { limit: retry, ...(methods && { methods }) } }),
       robots: { userAgent: 'bot', rules },
       ...(scopes === undefined ? {} : { getScopes: () => scopes, scopes: { [scopes]: all } }),
     })

@@ -133,6 +133,11 @@ impl Host {
         }
     }
 
+    /// How often a request of this method is sent again at most.
+    pub fn retries(&self, method: &str) -> u32 {
+        self.config().retry.retries(method)
+    }
+
     /// Whether, and not before when, a request that may be sent again is.
     pub fn verdict(&self, outcome: Outcome<'_>) -> Verdict {
         Told::new(outcome).outcome(flags::MAY_RETRY).verdict(&self.config().retry)

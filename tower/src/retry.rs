@@ -30,14 +30,14 @@ use crate::{Answer, BoxError, Outcome, Throttle, answer::failure_of, target::Rep
 #[derive(Clone, Debug)]
 pub struct Retry {
     throttle: Throttle,
-    left: u32,
+    /// How often it is sent again; unknown before its first answer.
+    left: Option<u32>,
 }
 
 impl Retry {
     /// Sends again as often as `retry.limit` of the throttle's options says; never where they have no `retry`.
     pub fn new(throttle: &Throttle) -> Self {
-        let left = throttle.with(|host, _| host.config().retry.limit);
-        Self { throttle: throttle.clone(), left }
+        Self { throttle: throttle.clone(), left: None }
     }
 
     /// How long to wait before the request is sent again; `None` if it is over.
@@ -63,15 +63,13 @@ impl<B: Clone, R> Policy<Request<B>, Response<R>, BoxError> for Retry {
         request: &mut Request<B>,
         answer: &mut Result<Response<R>, BoxError>,
     ) -> Option<Self::Future> {
-        let method = request.method().as_str();
-        if self.left == 0 || !self.throttle.with(|host, _| host.config().retry.methods.have(method)) {
-            return None;
-        }
+        let retries = || self.throttle.with(|host, _| host.retries(request.method().as_str()));
+        let left = self.left.unwrap_or_else(retries).checked_sub(1)?;
         let wait = self.wait(answer)?;
         if answer.is_err() {
             request.extensions_mut().insert(Repeated);
         }
-        self.left -= 1;
+        self.left = Some(left);
         Some(Box::pin(async move {
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;

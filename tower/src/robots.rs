@@ -146,7 +146,7 @@ impl Robots {
         R: Body,
     {
         // A body that breaks off is asked for again, as a request that fails is.
-        let mut left = self.throttle.with(|host, _| host.config().retry.limit);
+        let mut left = self.throttle.with(|host, _| host.retries("GET"));
         let found = loop {
             match file(url, &send).await {
                 Asked::Broken if left > 0 => left -= 1,

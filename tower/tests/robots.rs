@@ -158,6 +158,9 @@ async fn play(case: &Value) {
     let mut options = json!({ "defaults": { "delay": 1000, "jitter": false, "backoff": false } });
     if let Some(limit) = case["retry"].as_u64() {
         options["retry"] = json!({ "limit": limit });
+        if case["methods"].is_array() {
+            options["retry"]["methods"] = case["methods"].clone();
+        }
     }
     let scope = case["scopes"].as_str();
     if let Some(scope) = scope {

@@ -134,6 +134,11 @@ impl Shared {
         self.config.warn_threshold
     }
 
+    /// `retries` of this process's options.
+    pub fn retries(&self, method: &str) -> u32 {
+        self.config.retry.retries(method)
+    }
+
     /// Lets the judge know what the leader knew when it was last heard.
     fn judge_by_memory(&mut self) {
         let Some(kept) = &self.member.memory else { return };

@@ -21,7 +21,7 @@ from ._clock import NANOS, Clock, nanos
 from ._hooks import RobotsRules, ScopeRequest, ask, checked_backoffs, hints_of, span_of
 from ._native import MOST_ROBOTS_BYTES
 from ._outcome import NOTHING, Outcome, answer_in, failure_of
-from ._permit import Permit, Started, Wait, Waiting
+from ._permit import Permit, Started, Verdict, Wait, Waiting
 from ._requests import RequestOptions, Settings, seconds_of, wait_of
 from .errors import BodyNotReplayableError, DisallowedError, RetryAfterTooLongError
 from .options import ROBOTS_MAX_DELAY
@@ -95,8 +95,10 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
     start = core._clock.now()
     limit = seconds_of("request_timeout", options.get("request_timeout"))
     limit = settings.request_timeout if limit is None else limit
-    left = settings.retries if request.method in settings.methods else 0
     permit = await core._enter(request, options.get("scopes"), wait)
+    charge = permit.charge
+    if charge.left is None:
+        charge.left = core._scheduler.engine.retries(request.method)
     while True:
         response: R | None = None
         outcome = NOTHING
@@ -109,7 +111,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                     raise
                 outcome = Outcome(error=error)
                 outcome.scopes = await _asked_about_error(core, error, request, permit)
-                if left == 0:
+                if not charge.left:
                     raise
                 verdict = _end(core, permit, outcome, wait.again(start), call)
                 if verdict == "not-replayable":
@@ -121,7 +123,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
                 await _ask_about(core, response, request, permit, outcome)
                 status = outcome.status or 0
                 is_called_bad = outcome.backoff is True or outcome.scopes is not None
-                if left == 0 or (status < 400 and not is_called_bad):
+                if not charge.left or (status < 400 and not is_called_bad):
                     return _answered(core, call, response, permit, outcome)
                 verdict = _end(core, permit, outcome, wait.again(start), call)
                 if verdict == "not-replayable":
@@ -136,15 +138,19 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
             if response is not None and getattr(error, "response", None) is not response:
                 await _discarded(call, response)
             raise
-        left -= 1
         if response is not None:
             await _discarded(call, response)
         permit = await core._wait(verdict)
 
 
-def _end(core: Core, permit: Permit, outcome: Outcome, wait: Wait, call: Call[Any]) -> Any:
+def _end(core: Core, permit: Permit, outcome: Outcome, wait: Wait, call: Call[Any]) -> Verdict:
     permit.take()
-    return core._scheduler.end(permit, outcome, wait, call.is_replayable())
+    if permit.again is None:
+        verdict: Verdict = core._scheduler.end(permit, outcome, wait, call.is_replayable())
+        return verdict
+    # The function that is called again makes its request anew.
+    permit.verdict = core._scheduler.end(permit, outcome, wait, False)
+    return permit.verdict if permit.verdict == "too-long" else "over"
 
 
 def _answered(core: Core, call: Call[R], response: R, permit: Permit, outcome: Outcome) -> Exchanged[R]:
@@ -410,7 +416,7 @@ class Robots:
 
     async def _read(self, core: Core, call: Call[Any], url: str) -> bytes:
         """The content of the file. A body that breaks off is asked for again, as a request that fails is."""
-        left = core._settings.retries
+        left: int = core._scheduler.engine.retries("GET")
         while True:
             try:
                 return await self._follow(core, call, url)

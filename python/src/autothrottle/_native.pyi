@@ -128,6 +128,9 @@ class Engine:
     def warn_threshold(self) -> int:
         """The setting ``warnThreshold``: more waiting requests than that cause a warning."""
 
+    def retries(self, method: str) -> int:
+        """How often a request of this method is sent again at most, by the setting ``retry``."""
+
     @property
     def has_notices(self) -> bool:
         """Whether there is something for ``take_notices``."""
@@ -428,6 +431,7 @@ class Shared:
     def in_flight(self) -> int: ...
     @property
     def warn_threshold(self) -> int: ...
+    def retries(self, method: str) -> int: ...
     # end of what is written
     def submit(
         self, now: int, scopes: Sequence[int], cost: float | Sequence[float], priority: float, delay: int

@@ -106,7 +106,7 @@ _UNEVEN = "cost: want a mapping of scope to cost, for the scopes of this request
 class Charge:
     """The charge of a request, in each of its scopes. All of its permits share it."""
 
-    __slots__ = ("_corrected", "_cost", "_names", "id", "sent")
+    __slots__ = ("_corrected", "_cost", "_names", "id", "left", "sent")
 
     def __init__(self, names: Sequence[str], cost: float | Sequence[float]) -> None:
         self._names = names
@@ -114,6 +114,8 @@ class Charge:
         self.id = 0
         """The number of its request in events."""
         self.sent = 0
+        self.left: int | None = None
+        """How often it may be sent again, or its function called again; unknown before that is asked."""
         self._corrected: dict[str, float] | None = None
 
     @property

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ._clock import nanos
 from ._permit import Wait
 from ._scopes import Scopes
 from .errors import ConfigError, Problem
-from .options import REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER, RETRY_METHODS, Seconds
+from .options import REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER, Seconds
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -131,7 +131,6 @@ class Settings:
     redirect_max_delay: float = REDIRECT_MAX_DELAY
     is_held_by_body: bool = False
     retries: int = 0
-    methods: frozenset[str] = field(default_factory=frozenset)
     max_retry_after: float = RETRY_MAX_RETRY_AFTER
     when: Any = None
 
@@ -145,7 +144,6 @@ class Settings:
             redirect_max_delay=_seconds(driver, "redirect_max_delay", REDIRECT_MAX_DELAY),
             is_held_by_body=driver.get("release") == "body",
             retries=retry.get("limit", 0),
-            methods=frozenset(each.upper() for each in retry.get("methods") or RETRY_METHODS),
             when=retry.get("when"),
             max_retry_after=_seconds(retry, "max_retry_after", RETRY_MAX_RETRY_AFTER),
         )

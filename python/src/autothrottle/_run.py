@@ -51,11 +51,13 @@ async def run(
 ) -> Any:
     """Calls with a permit, and settles with what that gives or raises."""
     with core._scheduler.job(wait) as wait:
-        left = retries_of(retry, core._settings)
+        retries = retries_of(retry, core._settings)
         start = core._clock.now()
         permit = await core._enter(target, scopes, wait)
+        if retries is not None:
+            permit.charge.left = retries
         while True:
-            if left > 0:
+            if permit.charge.left:
                 permit.again = wait.again(start)
             try:
                 with around(permit):
@@ -83,13 +85,14 @@ async def run(
                     raise RetryAfterTooLongError(asked, core._settings.max_retry_after, result)
                 if _is_over(verdict):
                     return result
-            left -= 1
             if isinstance(verdict, Waiting):
                 permit = await core._wait(verdict)
             else:
                 # It was settled while the function ran: it begins anew.
                 anew = wait.again(start)._replace(delay=permit.asked or 0)
+                left = permit.charge.left or 1
                 permit = await core._enter(target, permit.charge.expected_of, anew)
+                permit.charge.left = left - 1
 
 
 def _is_over(verdict: Verdict | None) -> bool:
@@ -110,10 +113,10 @@ async def _asked_about(core: Runner, permit: Permit, result: object, outcome: Ou
     return outcome
 
 
-def retries_of(retry: object, settings: Settings) -> int:
-    """How often a function is called again, checked."""
+def retries_of(retry: object, settings: Settings) -> int | None:
+    """How often a function is called again, checked; ``None`` where that is not said."""
     if retry is None or retry is False:
-        return 0
+        return None
     if retry is True:
         if settings.retries == 0:
             got = "True, but the throttle has no retry"

@@ -244,7 +244,7 @@ class Scheduler(Draining):
                 if costs or more:
                     permit.charge.adjust(self, now, {**costs, **more})
                 status, latency = what.get("status"), what.get("latency")
-                is_wanted = wait is not None and self.closed is None
+                is_wanted = wait is not None and self.closed is None and bool(permit.charge.left)
                 settled = self.engine.settle(now, ticket, retry=is_wanted, replayable=replayable, **what)
         except Exception as error:
             failure = error
@@ -253,7 +253,8 @@ class Scheduler(Draining):
             settled = self.engine.settle(now, ticket, status=outcome.status if is_slip else None)
         verdict: Verdict = settled.outcome
         waiting: Waiting | None = None
-        if verdict == "again" and wait is not None:
+        if verdict == "again" and wait is not None and permit.charge.left:
+            permit.charge.left -= 1
             verdict = waiting = self._add(ticket, names, permit.target, wait, permit.charge)
         permit.asked = settled.asked
         for heard in self.events.ends:

@@ -485,6 +485,5 @@ class ThrottleOptions(ScopeOptions, total=False):
 
 # Defaults of settings that the engine does not read, in seconds.
 REDIRECT_MAX_DELAY = 300.0
-RETRY_METHODS = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
 RETRY_MAX_RETRY_AFTER = 300.0
 ROBOTS_MAX_DELAY = 60.0

@@ -50,7 +50,7 @@ def why_no_ending(case: dict[str, Any]) -> str | None:
 def why_no_call(case: dict[str, Any]) -> str | None:
     """Why a case of a function's calls has no meaning in Scrapy."""
     does = str(case["does"])
-    if "'run'" in does or "'settle'" in does or "'throws'" in does:
+    if any(f"'{step}'" in does for step in ("run", "settle", "throws", "fetch")):
         return "no function runs with a permit: each request of a callback is one of its own"
     if "when" in case:
         return "a middleware of the user's reads bodies"
@@ -106,7 +106,7 @@ async def to_the_end(bench: Bench, request: Request) -> dict[str, Any]:
     return {**ended, "ends": round((bench.clock.at - start) / SECOND * 1000)}
 
 
-@pytest.mark.parametrize("case", told("endings", why_no_ending, (26, 50)), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", told("endings", why_no_ending, (27, 53)), ids=lambda case: case["name"])
 @virtual
 async def test_endings(case: dict[str, Any]) -> None:
     bench = bench_of(case["options"], case["options"].get("retry"))
@@ -123,7 +123,7 @@ async def test_endings(case: dict[str, Any]) -> None:
     await check(bench, case)
 
 
-@pytest.mark.parametrize("case", told("driver", why_no_call, (5, 57)), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", told("driver", why_no_call, (6, 65)), ids=lambda case: case["name"])
 @virtual
 async def test_calls(case: dict[str, Any]) -> None:
     retry = case["options"].get("retry") if case.get("run", {}).get("retry") is True else None

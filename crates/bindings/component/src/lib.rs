@@ -148,6 +148,10 @@ impl GuestEngine for Engine {
         self.boundary.borrow().warn_threshold() as u32
     }
 
+    fn retries(&self, method: String) -> u32 {
+        self.boundary.borrow().retries(&method) as u32
+    }
+
     fn has_notices(&self) -> bool {
         self.boundary.borrow().has_notices()
     }

@@ -180,6 +180,7 @@ forward! { at_once:
     inFlight = fn in_flight() -> f64;
     #[wasm_bindgen(getter)]
     warnThreshold = fn warn_threshold() -> f64;
+    retries = fn retries(method: &str) -> f64;
     #[wasm_bindgen(getter)]
     hasNotices = fn has_notices() -> bool;
     // end of what is written

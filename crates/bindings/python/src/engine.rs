@@ -134,6 +134,10 @@ impl Engine {
         self.with(|boundary| boundary.warn_threshold() as u32)
     }
 
+    fn retries(&self, method: Text) -> PyResult<u32> {
+        self.with(|boundary| boundary.retries(&method.0) as u32)
+    }
+
     #[getter]
     fn has_notices(&self) -> PyResult<bool> {
         self.with(|boundary| boundary.has_notices())

@@ -131,6 +131,10 @@ impl Shared {
     fn warn_threshold(&self) -> PyResult<u32> {
         self.with(|machine| machine.warn_threshold())
     }
+
+    fn retries(&self, method: Text) -> PyResult<u32> {
+        self.with(|machine| machine.retries(&method.0))
+    }
     // end of what is written
 
     /// A ticket, or why it is refused.

@@ -9,7 +9,7 @@
 
 use autothrottle::{
     Boundary, Instant, Robots, Span, Value,
-    boundary::{Outcome, STRIDE, told},
+    boundary::{IDLE, Outcome, STRIDE, told},
 };
 use autothrottle_convert::{Exported, exported, js, list, problems, value};
 use autothrottle_shared::{
@@ -150,6 +150,10 @@ impl WasmShared {
     pub fn warn_threshold(&self) -> u32 {
         self.machine.warn_threshold()
     }
+
+    pub fn retries(&self, method: &str) -> u32 {
+        self.machine.retries(method)
+    }
     // end of what is written
 
     /// A ticket, or -1 for a [refusal](Self::take_refusal).
@@ -174,10 +178,10 @@ impl WasmShared {
         self.refused.take().map_or(Ok(JsValue::UNDEFINED), |refusal| exported(&Value::from(&refusal)))
     }
 
-    /// A ticket, or -1.
+    /// A ticket, or [`IDLE`].
     pub fn poll(&mut self, now: f64) -> f64 {
         let now = self.at(now);
-        self.machine.poll(now).map_or(-1.0, |ticket| ticket as f64)
+        self.machine.poll(now).map_or(IDLE, |ticket| ticket as f64)
     }
 
     #[wasm_bindgen(getter)]

@@ -207,6 +207,10 @@ class SharedHost:
         """The setting ``warnThreshold``: more waiting requests than that cause a warning."""
         return self._machine.warn_threshold
 
+    def retries(self, method: str) -> int:
+        """How often a request of this method is sent again at most, by the setting ``retry``."""
+        return self._machine.retries(method)
+
     # end of what is written
 
     def settle(self, now: int, ticket: int, **outcome: Any) -> Settled:

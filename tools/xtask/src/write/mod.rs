@@ -144,7 +144,6 @@ fn object(section: Section) -> &'static Object {
 fn driver_defaults() -> impl Iterator<Item = (&'static str, DefaultValue)> {
     let rows = [
         (Section::Driver, "redirectMaxDelay", "REDIRECT_MAX_DELAY"),
-        (Section::Retry, "methods", "RETRY_METHODS"),
         (Section::Retry, "maxRetryAfter", "RETRY_MAX_RETRY_AFTER"),
         (Section::Robots, "maxDelay", "ROBOTS_MAX_DELAY"),
     ];
