@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_clock_says_is_no_instant() {
+    fn a_number_that_no_clock_says_is_no_instant() {
         for ms in [f64::NAN, -1.0, f64::INFINITY, 1e18] {
             assert_eq!(Instant::from_millis(ms), None, "{ms}");
         }

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nested_too_deep_is_skipped_and_the_rest_is_read() {
+    fn a_value_that_is_nested_too_deep_is_skipped_and_the_rest_is_read() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let Value::Map(entries) = serde_json::from_str(&format!("{{\"a\":{deep},\"b\":1}}")).unwrap() else {
             panic!("an object");

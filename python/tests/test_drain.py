@@ -21,7 +21,7 @@ async def sleep(clock: FakeClock, seconds: float) -> None:
     await over
 
 
-async def test_what_was_taken_in_ends_and_what_is_new_is_refused(clock: FakeClock) -> None:
+async def test_a_request_that_was_taken_in_ends_and_a_new_one_is_refused(clock: FakeClock) -> None:
     throttle = plain(clock)
     done: list[float] = []
 

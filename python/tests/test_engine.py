@@ -194,7 +194,7 @@ def test_threads_may_share_one() -> None:
     assert (stats.sent, stats.settled, stats.in_flight) == (2000, 2000, 0)
 
 
-def test_what_makes_no_sense_is_told_with_its_name() -> None:
+def test_a_wrong_argument_is_told_with_its_name() -> None:
     engine = Engine()
     scope = engine.scope("a")
     for wrong, message in (

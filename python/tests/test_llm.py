@@ -271,7 +271,7 @@ def test_wrong_options_are_listed_each_with_its_place() -> None:
         llm.transport(Throttle(), library=httpx)  # type: ignore[arg-type]
 
 
-def test_what_a_request_asks() -> None:
+def test_a_request_asks_for_its_model_and_tokens() -> None:
     def asked(path: str, told: dict[str, Any], counter: Any = None) -> Any:
         return asked_of(f"https://api.openai.com{path}", "POST", json.dumps(told).encode(), None, counter)
 

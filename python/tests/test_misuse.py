@@ -67,7 +67,7 @@ async def test_a_proxy_beside_a_throttled_transport_is_an_error(clock: FakeClock
             await client.get(URL)
 
 
-def test_so_it_is_for_threads(clock: FakeClock) -> None:
+def test_threads_get_it_as_well(clock: FakeClock) -> None:
     transport = ThrottleTransport(ThreadThrottle(clock=clock))
     with (
         httpx.Client(transport=transport, proxy="http://127.0.0.1:1") as client,
@@ -383,7 +383,7 @@ async def test_throttles_for_one_request_each_are_no_limit_which_one_of_them_say
     assert caplog.messages == []
 
 
-async def test_what_is_no_list_of_items_is_told_when_map_is_called(clock: FakeClock) -> None:
+async def test_a_value_that_is_no_list_of_items_is_told_when_map_is_called(clock: FakeClock) -> None:
     throttle: Any = Throttle(clock=clock)
     for items, message in [
         (URL, f"map: want items, such as a list; got '{URL}': for one item put it in a list"),
@@ -425,7 +425,7 @@ async def test_words_of_other_libraries_are_answered_with_ours(options: Any, mea
     assert want in str(raised.value)
 
 
-async def test_what_is_no_function_is_refused_before_anything_waits(clock: FakeClock) -> None:
+async def test_a_value_that_is_no_function_is_refused_before_a_request_waits(clock: FakeClock) -> None:
     throttle: Any = Throttle(clock=clock, delay=10)
 
     async def page() -> int:

@@ -64,7 +64,7 @@ async def test_each_further_request_waits_for_the_pace(clock: FakeClock) -> None
     assert throttle.stats().in_flight == 0
 
 
-async def test_so_it_is_in_the_block_of_a_permit_and_in_wrap(clock: FakeClock) -> None:
+async def test_the_block_of_a_permit_and_wrap_do_it_as_well(clock: FakeClock) -> None:
     throttle = plain(clock, max_in_flight=1)
     client, asked = client_of(clock, throttle)
 
@@ -122,7 +122,7 @@ async def test_in_a_shared_limit_they_come_back_when_nothing_moves(clock: FakeCl
     assert throttle.stats().in_flight == 0
 
 
-async def test_what_waits_for_resume_is_not_stuck(clock: FakeClock) -> None:
+async def test_a_request_that_waits_for_resume_is_not_stuck(clock: FakeClock) -> None:
     throttle = plain(clock, max_in_flight=1, defaults={"concurrency": 5})
     client, _ = client_of(clock, throttle)
     told = warned(throttle)
@@ -268,7 +268,7 @@ async def test_a_hook_that_waits_for_the_slot_of_its_own_request_is_refused(hook
     is_refused(caught.value, told)
 
 
-def test_so_it_is_in_a_thread() -> None:
+def test_a_thread_gets_it_as_well() -> None:
     clients: list[httpx.Client] = []
     options: Any = {"get_hints": lambda _: clients[0].get(f"{PAGE}status")}
     throttle = ThreadThrottle(delay=0, max_in_flight=1, **options)

@@ -84,7 +84,7 @@ async def test_waits_are_told_by_scope_and_reason() -> None:
     assert len(exported.spans.get_finished_spans()) == 3
 
 
-async def test_who_gives_up_ends_its_span() -> None:
+async def test_a_caller_that_gives_up_ends_its_span() -> None:
     exported, clock = Exported(), FakeClock()
     throttle = Throttle(clock=clock, jitter=False, delay=60)
     instrument(throttle, meter=False, tracer=exported.tracer)

@@ -127,7 +127,7 @@ def test_all_problems_are_told_at_once_as_they_were_typed() -> None:
         ({"fetch": print}, ("fetch", "a known setting", "a function")),
     ],
 )
-def test_what_makes_no_sense_is_refused(options: dict[str, Any], problem: Problem | None) -> None:
+def test_a_wrong_value_is_refused(options: dict[str, Any], problem: Problem | None) -> None:
     found = problems(**options)
     assert len(found) == 1
     assert problem is None or found[0] == problem

@@ -275,7 +275,7 @@ async def test_half_a_millisecond_is_not_told(clock: FakeClock) -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_who_looks_at_a_task_sees_its_work(clock: FakeClock) -> None:
+async def test_a_look_at_a_task_shows_its_work(clock: FakeClock) -> None:
     async def gives_up() -> str:
         # As httpx does by its timeouts: it asks in what state the task's coroutine is.
         with anyio.move_on_after(0):
@@ -286,7 +286,7 @@ async def test_who_looks_at_a_task_sees_its_work(clock: FakeClock) -> None:
     assert "gives_up" in said
 
 
-async def test_what_begins_is_awaited_as_ever() -> None:
+async def test_a_call_that_begins_is_awaited_as_ever() -> None:
     said: list[str] = []
 
     async def fails() -> None:

@@ -131,7 +131,7 @@ async def test_without_a_file_there_are_no_rules_and_redirects_are_followed(cloc
     assert len(endless.files) == 6
 
 
-async def test_who_gives_up_leaves_the_question_to_the_next(clock: FakeClock) -> None:
+async def test_a_caller_that_gives_up_leaves_the_question_to_the_next(clock: FakeClock) -> None:
     site = Site(clock, httpx.Response(200, text=TEXT))
     client = client_of(clock, site)
     first, second = (asyncio.ensure_future(client.get(PAGE)) for _ in range(2))
@@ -152,7 +152,7 @@ def test_threads_have_the_same(clock: FakeClock) -> None:
     assert len(site.files) == 1
 
 
-async def test_what_is_typed_wrong_is_told(clock: FakeClock) -> None:
+async def test_a_mistyped_option_is_told(clock: FakeClock) -> None:
     wrong: Any = {"rules": 3, "agent": "x", "max_delay": -1}
     with pytest.raises(ConfigError) as failed:
         Throttle(robots=wrong)
@@ -194,7 +194,7 @@ class Text(httpx.AsyncByteStream):
 
 
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case["name"])
-async def test_what_a_host_answers(case: dict[str, Any], clock: FakeClock) -> None:
+async def test_an_answer_of_a_host_decides(case: dict[str, Any], clock: FakeClock) -> None:
     """JavaScript and Rust play the same cases (tests/js/robots-answers.test.ts, tower/tests/robots.rs)."""
     left: dict[str, float] = {}
     files = 0

@@ -173,7 +173,7 @@ async def test_the_throttles_retry_says_that_it_does_not_reach_run(clock: FakeCl
     assert told == [("no-effect", said)]
 
 
-async def test_what_is_heard(clock: FakeClock) -> None:
+async def test_answers_are_heard(clock: FakeClock) -> None:
     heard: list[int | None] = []
     throttle = plain(clock, delay=0)
     throttle.on("settle", lambda event: heard.append(event.status))
@@ -348,7 +348,7 @@ async def test_targets_and_scopes_may_be_told_of_items(clock: FakeClock) -> None
     assert set(throttle.stats().scopes) == {"a.example", "b.example", "a", "b"}
 
 
-def test_what_makes_no_sense_is_refused(clock: FakeClock) -> None:
+def test_a_wrong_value_is_refused(clock: FakeClock) -> None:
     with pytest.raises(ValueError, match=r"map\.buffer: want a whole number from 1"):
         fast(clock).map(URLS, number, buffer=0)
     with pytest.raises(ValueError, match=r"map\.errors"):

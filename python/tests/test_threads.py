@@ -131,7 +131,7 @@ def test_a_hook_must_be_a_plain_function(clock: FakeClock) -> None:
         throttle.acquire(URL)
 
 
-def test_what_waits_when_it_is_closed_fails() -> None:
+def test_a_request_that_waits_when_it_is_closed_fails() -> None:
     throttle = ThreadThrottle(delay=0)
     permit = throttle.acquire(URL)
     is_waiting, failed = threading.Event(), []

@@ -265,7 +265,7 @@ async def test_robots_txt_binds_under_scopes_of_ones_own(clock: FakeClock) -> No
     assert await sends(throttle, clock, 2, 0) == [23, 23]
 
 
-async def test_what_was_learned_goes_on_elsewhere(clock: FakeClock) -> None:
+async def test_learned_state_goes_on_elsewhere(clock: FakeClock) -> None:
     throttle = plain(clock, delay=0)
     await throttle.run(URL, lambda: Response(429, {"Retry-After": "30"}))
     snapshot = throttle.snapshot()
@@ -277,7 +277,7 @@ async def test_what_was_learned_goes_on_elsewhere(clock: FakeClock) -> None:
         plain(clock, snapshot={"version": 99})
 
 
-async def test_what_waits_when_it_is_closed_fails(clock: FakeClock) -> None:
+async def test_a_request_that_waits_when_it_is_closed_fails(clock: FakeClock) -> None:
     throttle = plain(clock)
     flying = await throttle.acquire(URL)
     waiting = asyncio.ensure_future(throttle.acquire(URL))
@@ -389,7 +389,7 @@ async def test_a_laptop_that_slept_does_not_send_a_burst(clock: FakeClock) -> No
         (await task).settle()
 
 
-async def test_what_is_no_target_says_so(clock: FakeClock) -> None:
+async def test_a_value_that_is_no_target_says_so(clock: FakeClock) -> None:
     throttle = plain(clock)
     for wrong in ("example.com", "", None, 5):
         with pytest.raises(ValueError, match="want a URL with a host"):

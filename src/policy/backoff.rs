@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_back_and_stays_forgets_what_failed() {
+    fn a_scope_that_is_back_and_stays_forgets_the_delay_that_failed() {
         let state = State { failed_delay: Span::from_micros(1_000_000), ..State::NEW };
         assert!(!state.is_new() && state.back(&CONFIG, at(60.0), BASE).is_new());
     }

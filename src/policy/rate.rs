@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_engine_sent_beside_the_schedule_is_owed_for_one_span() {
+    fn sends_of_another_engine_beside_the_schedule_are_owed_for_one_span() {
         let config = rate(10, 1000.0, 3);
         let mut state = State::NEW;
         let mut ahead = Vec::new();
@@ -550,7 +550,7 @@ mod tests {
     /// The amount given back was never more than a bucket would hold that had known the true costs. It is
     /// played beside ours, with all that it knew then.
     #[test]
-    fn what_is_given_back_was_missing() {
+    fn units_that_are_given_back_were_missing() {
         let mut rng = Rng::new(7);
         let mut pick = move |below: u64| (rng.draw().unit() * below as f64) as u64;
         for seed in 0..300 {

@@ -167,7 +167,7 @@ mod tests {
 
     /// Windows of four that last a second: more than nine served in it were never two of them.
     #[test]
-    fn what_was_served_refutes_what_was_told() {
+    fn served_requests_refute_the_rest_that_was_told() {
         let at = |millis: u64| Instant::from_micros(millis * 1000);
         let report = QuotaReport { left: Some((units(3), FOR(1))), ..QuotaReport::default() };
         let serve = |state: State, millis: u64| {

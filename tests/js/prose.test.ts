@@ -104,9 +104,10 @@ test('messages name who does what', () => {
 })
 
 test('titles of tests open with their subject', () => {
-  const without = /\b(?:test|describe)\((["'`])(?:who|what|so)\b/
-  const found = filesOf('tests')
-    .filter((name) => /\.(?:ts|mjs)$/.test(name))
+  const without = /\b(?:test|describe)\((["'`])(?:who|what|so)\b|\b(?:fn |def test_)(?:who|whoever|what|so)_/
+  const found = ['tests', 'src', 'crates', 'tower', 'python/tests']
+    .flatMap(filesOf)
+    .filter((name) => /\.(?:ts|mjs|rs|py)$/.test(name))
     .flatMap((name) =>
       read(name)
         .split('\n')

@@ -437,7 +437,7 @@ mod tests {
 
     /// A scope that is named backs off, unless the outcome only states its cost; the others ignore a refusal.
     #[test]
-    fn who_is_named_backs_off_and_the_others_ignore_it() {
+    fn a_scope_that_is_named_backs_off_and_the_others_ignore_it() {
         let nan = f64::NAN;
         for (answer, flags, own, steps) in [
             (429.0, flags::NAMED_ONLY, [nan, nan], [1.0, 0.0, 0.0]),

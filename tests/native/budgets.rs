@@ -263,7 +263,7 @@ const SEARCH: &str = "x-ratelimit-remaining: 0\nx-ratelimit-reset: 60\nx-ratelim
 
 /// A request of an unknown budget goes alone; then all that waits moves to it.
 #[test]
-fn what_waits_is_moved_when_its_route_is_learned() {
+fn a_waiting_request_is_moved_when_its_route_is_learned() {
     let mut rig = Rig::new();
     rig.ask(0.0, &["/search/a"]);
     assert_eq!(rig.answer(10.0, "/search/a", 200.0, CORE), ["budgets"]);
@@ -574,7 +574,7 @@ fn no_request_leaves_before_its_own_answer_said() {
 
 /// A used-up budget outlives any number of scopes that come after it.
 #[test]
-fn what_holds_is_not_forgotten_beyond_the_most_scopes() {
+fn a_scope_that_holds_is_not_forgotten_beyond_the_most_scopes() {
     let options = r#"{ "seed": 1, "maxScopes": 50, "defaults": { "concurrency": 8, "delay": 0 } }"#;
     let mut rig = Rig::new();
     rig.boundary = Boundary::new(json(options)).unwrap();

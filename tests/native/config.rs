@@ -97,7 +97,7 @@ fn names_are_quoted_where_they_would_not_stand_as_they_are() {
 }
 
 #[test]
-fn what_is_no_object_is_said_to_be_none() {
+fn a_value_that_is_no_object_is_said_to_be_none() {
     assert_eq!(problems("7"), ["options: want an object; got 7"]);
     assert_eq!(problems(r#"{ "scopes": [] }"#), ["scopes: want an object; got a list of 0"]);
     assert_eq!(problems(r#"{ "defaults": true }"#), ["defaults: want an object; got true"]);
@@ -157,7 +157,7 @@ fn every_row_of_the_table_is_read() {
 }
 
 #[test]
-fn what_stands_at_the_top_is_short_for_defaults_and_said_once() {
+fn a_setting_at_the_top_is_short_for_defaults_and_said_once() {
     let short = r#"{ "delay": -1, "slotDelay": -1, "rate": -1, "jitter": 2, "quota": 0, "rampup": 1, "window": 0,
         "strict": 1, "followRateLimit": 1, "ignoreRobotsTxt": 1, "autothrottle": 1, "backoff": 1 }"#;
     let mut paths: Vec<String> =
@@ -322,7 +322,7 @@ fn layers_lie_on_each_other_key_by_key() {
 
 /// Options of the driver: functions come as `a function`, its own objects only if they are wrong.
 #[test]
-fn what_only_a_driver_reads_is_checked_by_the_same_table() {
+fn options_that_only_a_driver_reads_are_checked_by_the_same_table() {
     let function = || Value::Other("a function".into());
     let check = |entries: Vec<(&str, Value)>| -> Vec<String> {
         let entries = entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
@@ -373,7 +373,7 @@ fn what_only_a_driver_reads_is_checked_by_the_same_table() {
 }
 
 #[test]
-fn what_is_undefined_is_left_out() {
+fn an_undefined_value_is_left_out() {
     let parse = |json: &str| Config::parse(serde_json::from_str(json).unwrap());
     let typed = parse(
         r#"{ "backoff": null, "delay": null, "rate": null,
@@ -449,7 +449,7 @@ fn each_case_of_the_table() {
 }
 
 #[test]
-fn what_another_scope_or_the_top_says() {
+fn a_pace_beside_settings_of_another_scope_or_of_the_top() {
     assert_eq!(pace_of(r#"{ "scopes": { "b": { "delay": 200 } } }"#), pace_of("{}"));
     let options = r#"{ "maxInFlight": 40, "delay": 9, "scopes": { "a": { "rate": 1 } } }"#;
     assert_eq!(pace_of(options), (0.0, 0.0, Some(1.0), 0.0, 40), "a rate takes the slots of all");

@@ -212,7 +212,7 @@ fn a_digest_says_to_another_engine_what_the_lines_say() {
 
 /// The engine refuses what makes no sense, and stays as it is.
 #[test]
-fn what_another_engine_says_is_checked() {
+fn a_message_of_another_engine_is_checked() {
     let mut boundary = Boundary::new(json("{}")).unwrap();
     let scope = boundary.intern("x");
     assert_eq!(boundary.adopt(0.0, &[], &[], 0.0, 0.0, 0.0), -1.0);
@@ -230,7 +230,7 @@ fn what_another_engine_says_is_checked() {
 
 /// A request that left before the snapshot was taken is in it: only its slot is missing there.
 #[test]
-fn what_a_snapshot_remembers_is_not_counted_again() {
+fn sends_that_a_snapshot_remembers_are_not_counted_again() {
     let options =
         r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9, "quota": 5 } }"#;
     let config = || Config::parse(json(options)).unwrap();
@@ -252,7 +252,7 @@ fn what_a_snapshot_remembers_is_not_counted_again() {
 /// A snapshot's spans are a little off. A send that the snapshot holds is corrected all the same, and no send
 /// costs less than zero.
 #[test]
-fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
+fn a_send_that_a_rolling_quota_remembers_is_corrected_where_it_stands() {
     let options = r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9,
         "quota": { "limit": 5, "window": 60000, "strict": true } } }"#;
     let config = || Config::parse(json(options)).unwrap();
@@ -283,7 +283,7 @@ fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
 /// A request that was sent elsewhere counts from its send, not from the news of it; so does what waited
 /// before.
 #[test]
-fn what_is_adopted_counts_from_its_send() {
+fn an_adopted_request_counts_from_its_send() {
     let options = r#"{ "defaults": { "jitter": false, "delay": 1000, "slotDelay": 0, "concurrency": 9 } }"#;
     let mut engine = engine(options);
     let scope = engine.scope("x");
@@ -295,7 +295,7 @@ fn what_is_adopted_counts_from_its_send() {
 
 /// A request that was sent elsewhere and is to be sent again keeps its place: by when it was asked for.
 #[test]
-fn what_is_adopted_keeps_its_age() {
+fn an_adopted_request_keeps_its_age() {
     let options = r#"{ "defaults": { "jitter": false, "delay": 1000, "slotDelay": 0 }, "backoff": false }"#;
     for (waited_ms, is_first) in [(2000.0, true), (0.0, false)] {
         let mut engine = engine(options);
@@ -313,7 +313,7 @@ fn what_is_adopted_keeps_its_age() {
 /// A request that left shortly before a snapshot may be on its way into it: it counts, twice rather than not
 /// at all.
 #[test]
-fn what_left_a_moment_before_the_snapshot_counts_all_the_same() {
+fn a_request_that_left_a_moment_before_the_snapshot_counts_all_the_same() {
     let options = r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9,
         "quota": { "limit": 5, "window": 60000 } } }"#;
     let config = || Config::parse(json(options)).unwrap();
@@ -330,7 +330,7 @@ fn what_left_a_moment_before_the_snapshot_counts_all_the_same() {
 /// A request that only a rate keeps is sent ahead for the instant at which it would have left; in no other
 /// scope.
 #[test]
-fn what_is_sent_ahead_leaves_when_it_would_have_left() {
+fn a_request_granted_ahead_leaves_when_it_would_have_left() {
     let of = |scope: &str| {
         format!(r#"{{ "backoff": false, "scopes": {{ "x": {{ "jitter": false, {scope} }} }} }}"#)
     };

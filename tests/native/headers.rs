@@ -351,7 +351,7 @@ fn dates_of_iso_8601_need_no_seconds() {
 
 /// A year has four digits and follows the day; a quota has a name, and something is said of it.
 #[test]
-fn what_only_looks_like_a_date_or_a_quota() {
+fn texts_that_only_look_like_a_date_or_a_quota() {
     for text in ["Fri, 20 Nov 026 19:45:00 GMT", "2026 Nov 20 19:45:00 GMT", "Fri, 20 Nov 20261 19:45:00 GMT"]
     {
         assert_eq!(read(503, &[("Retry-After", text)]).delay_ms, None, "{text}");
@@ -428,7 +428,7 @@ fn amazons_rate_is_never_rounded_up() {
 
 /// `X-RateLimit-Remaining` was read twice: as a part of the unnamed quota, and as a quota with no name.
 #[test]
-fn what_is_left_makes_no_second_quota() {
+fn a_rest_alone_makes_no_second_quota() {
     let ours = [("X-RateLimit-Limit", "60"), ("X-RateLimit-Remaining", "56"), ("X-RateLimit-Reset", "3600")];
     assert_eq!(quotas(&read(200, &ours)), [[Some(60), Some(56), Some(3_600_000), None]]);
     assert_eq!(quotas(&read(200, &ours[1..2])), [[None, Some(56), None, None]]);

@@ -81,7 +81,7 @@ mod tests {
 
     /// `HOSTILE_TEXTS=10000000` reads as many.
     #[test]
-    fn what_servers_sent_cut_doubled_spliced_and_spoilt() {
+    fn headers_of_servers_cut_doubled_spliced_and_spoilt() {
         let texts = std::env::var("HOSTILE_TEXTS").map_or(20_000, |count| count.parse().expect("a number"));
         let seeds = seeds();
         assert!(seeds.len() > 500, "{} seeds", seeds.len());

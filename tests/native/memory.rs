@@ -30,7 +30,7 @@ fn a_million_hosts_seen_once_are_forgotten_when_they_look_like_new() {
 }
 
 #[test]
-fn what_was_learned_stays_up_to_the_bound_least_recently_used_first() {
+fn learned_state_stays_up_to_the_bound_least_recently_used_first() {
     let options = r#"{ "maxScopes": 100,
         "defaults": { "delay": 10, "slotDelay": 0, "jitter": false, "autothrottle": true } }"#;
     let mut engine = engine(options);
@@ -96,7 +96,7 @@ fn scopes_of_a_request_that_is_being_put_together_stay() {
 }
 
 #[test]
-fn what_a_host_configures_by_itself_is_forgotten_beyond_the_bound_unless_it_holds() {
+fn a_scope_that_a_host_configures_by_itself_is_forgotten_beyond_the_bound_unless_it_holds() {
     let mut engine = engine(r#"{ "maxScopes": 100, "defaults": { "slotDelay": 0 } }"#);
     let now = Instant::default();
     let mut make = |name: &str, is_spent: bool| {
@@ -312,7 +312,7 @@ fn waiting_requests_and_idle_scopes_cost_so_many_bytes() {
 
 /// Requests that left or were cancelled leave no memory behind, however they differ in cost and priority.
 #[test]
-fn what_waited_is_given_back() {
+fn the_memory_of_waiting_requests_is_given_back() {
     let mut engine = free();
     let scope = engine.scope("a");
     let scopes = [scope];

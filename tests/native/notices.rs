@@ -50,7 +50,7 @@ fn refusal(hold_ms: f64) -> Feedback {
 const PLAIN: &str = r#"{ "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false, "backoff": {} } }"#;
 
 #[test]
-fn what_answers_change_is_told_once() {
+fn a_change_by_an_answer_is_told_once() {
     let mut engine = engine(PLAIN, Watch::Changes);
     exchange(&mut engine, 0, &Feedback::response(200));
     assert!(told(&mut engine).is_empty());

@@ -422,7 +422,7 @@ fn a_setting_without_effect_is_told_when_it_is_made() {
 }
 
 #[test]
-fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
+fn a_limit_that_only_shows_while_requests_wait_is_told_within_ten_seconds() {
     let mut driver = Driver::new(r#"{ "defaults": { "concurrency": 5, "delay": 500 } }"#, 50);
     driver.run(9);
     assert_eq!(without_effect(&mut driver.engine), [""; 0]);

@@ -128,7 +128,7 @@ fn a_fixed_window_turns_over_by_division() {
 
 /// The server's report of its quota survives a restart: what is left of it, for how long, and the pace.
 #[test]
-fn what_a_server_told_is_remembered() {
+fn a_rest_that_a_server_told_is_remembered() {
     let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 50,
         "followRateLimit": true } }"#;
     let config = || Config::parse(json(options)).unwrap();
@@ -289,7 +289,7 @@ fn a_rolling_window_counts_what_left_late_from_when_it_left() {
 /// Of a request that was given leave longer ago than the window, a leader may hear only then that it left a
 /// little later: that frees no place of another one.
 #[test]
-fn what_left_late_and_is_over_takes_no_other_out_of_the_window() {
+fn a_request_that_left_late_and_is_over_takes_no_other_out_of_the_window() {
     let (mut engine, scope) = make(ROLLING, &[]);
     let first = engine.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().unwrap();
     send(&mut engine, scope, 12_000.0);

@@ -178,7 +178,7 @@ fn each_second(defaults: &str) -> Vec<usize> {
 
 /// The page's promises for the first seconds, and the two ceilings it names.
 #[test]
-fn what_it_may_send_unasked_is_bounded() {
+fn the_requests_that_it_may_send_unasked_are_bounded() {
     let mut sent = 0;
     for (second, count) in each_second(r#""rampup": true"#).into_iter().take(10).enumerate() {
         sent += count;

@@ -189,7 +189,7 @@ fn made(hints: &Hints) -> String {
 }
 
 #[test]
-fn what_is_made_of_texts_is_what_it_was() {
+fn readings_of_texts_are_as_recorded() {
     let mut page =
         String::from("# What is read of texts\n\n## Dates, in milliseconds from now and from 1970\n\n");
     for text in DATES {

@@ -35,7 +35,7 @@ fn all_robots_vectors() {
 /// Lines that people write and parsers take: a star behind a token (Google reads the token's own letters
 /// only), and a blank in a key where a hyphen belongs.
 #[test]
-fn what_people_write() {
+fn robots_files_as_people_write_them() {
     let cases: [(&str, Option<f64>); 18] = [
         ("User-agent: *\nUser-agent: other\nCrawl-delay: 3", Some(3000.0)),
         ("User-agent: foobot\nUser-agent: other\nCrawl-delay: 3", Some(3000.0)),

@@ -11,7 +11,7 @@ pub mod write;
 use write::{python_options, tower_options, typescript_options::settings};
 
 #[test]
-fn what_is_written_from_rust_is_up_to_date() {
+fn files_written_from_rust_are_up_to_date() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let stale = write::stale(root);
     assert!(stale.is_empty(), "`cargo xtask write` writes {} anew", stale.join(", "));

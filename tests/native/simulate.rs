@@ -228,7 +228,7 @@ fn limits_are_found_and_kept() {
 /// Faults that were found once, each with a server that shows it: the least utilisation, the most refusals a
 /// minute, and what they were.
 #[test]
-fn what_was_found_wrong_stays_right() {
+fn servers_that_once_went_wrong_stay_right() {
     let findings = [
         // Its own refusal, then a freeze; several servers, and others: .420, .579.
         ("three windows of 100 per 10 s behind a balancer", 0.7, 30.0),

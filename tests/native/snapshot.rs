@@ -75,7 +75,7 @@ fn lived(seed: u64) -> (Engine, Vec<ScopeId>, Instant) {
 }
 
 #[test]
-fn whoever_goes_on_from_a_snapshot_is_whoever_was_never_stopped() {
+fn an_engine_from_a_snapshot_is_as_one_that_never_stopped() {
     for seed in 0..60 {
         let (engine, scopes, now) = lived(seed);
         for offline in [0.0, 150.0, 3000.0, 30_000.0, 400_000.0] {
@@ -100,7 +100,7 @@ fn whoever_goes_on_from_a_snapshot_is_whoever_was_never_stopped() {
 
 /// The server's report of its quota counts after a restart, for as long as it said.
 #[test]
-fn what_a_server_said_is_left_survives() {
+fn a_rest_that_a_server_said_survives() {
     let mut first = Engine::new(config());
     let scope = first.scope("rolling");
     let ticket = first.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().expect("nothing keeps it");
@@ -240,7 +240,7 @@ fn a_broken_snapshot_is_refused() {
 /// After a restart less than was said before is the same window, so it ends when the server says; more would
 /// be a new one.
 #[test]
-fn what_was_told_before_a_restart_still_says_which_window_it_is() {
+fn a_reset_told_before_a_restart_still_says_which_window_it_is() {
     let at = millis;
     let answer = |left: u32| {
         let lines = format!("ratelimit-policy: \"p\";q=9;w=10\nratelimit: \"p\";r={left};t=60\n");
@@ -290,7 +290,7 @@ fn the_found_gap_is_the_gap_of_the_next_process() {
 
 /// A slot rests after its request was sent, also where that was on its way when the process ended.
 #[test]
-fn what_was_on_its_way_keeps_its_slot_for_as_long_as_it_would_have_rested() {
+fn a_request_on_its_way_keeps_its_slot_for_as_long_as_it_would_have_rested() {
     let options = r#"{ "jitter": false, "defaults": { "delay": 0, "slotDelay": 10000, "concurrency": 1 } }"#;
     let config = || Config::parse(json(options)).unwrap();
     let at = millis;

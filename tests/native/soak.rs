@@ -108,7 +108,7 @@ impl Typed {
 }
 
 #[test]
-fn what_was_typed_is_kept_for_hours() {
+fn typed_settings_are_kept_for_hours() {
     let hours: u64 =
         std::env::var("SOAK_HOURS").map_or(20, |hours| hours.parse().expect("a number of hours"));
     let (mut sent, mut refused) = (0, 0);

@@ -42,7 +42,7 @@ const LONG = [
   'simulate::limits_are_found_and_kept',
   'simulate::no_bound_is_overstepped',
   'simulate::the_target_is_what_is_paid',
-  'simulate::what_was_found_wrong_stays_right',
+  'simulate::servers_that_once_went_wrong_stay_right',
   'soak::',
 ]
 

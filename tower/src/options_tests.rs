@@ -65,7 +65,7 @@ fn structs_are_what_json_is() {
 }
 
 #[test]
-fn what_is_wrong_has_its_path() {
+fn a_wrong_option_has_its_path() {
     let rate = Some(RateOptions::default().into());
     let wrong = Options { rate, concurrency: Some(0), ..Options::default() };
     let Err(error) = Throttle::new(wrong) else { panic!("neither makes sense") };

@@ -54,7 +54,7 @@ async fn a_budget_that_is_used_up_keeps_no_other_back() {
 
 #[cfg(all(feature = "local", unix))]
 #[tokio::test]
-async fn so_it_is_in_a_group() {
+async fn a_group_does_it_as_well() {
     let folder = std::env::temp_dir().join(format!("autothrottle-budgets-{}", std::process::id()));
     let local = autothrottle_tower::Local::new("budgets").folder(&folder);
     let options = json!({ "defaults": { "delay": 0, "concurrency": 4 } });
@@ -68,7 +68,7 @@ async fn so_it_is_in_a_group() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_goes_by_its_route_once_budgets_are_known() {
+async fn a_waiting_request_goes_by_its_route_once_budgets_are_known() {
     let throttle = Throttle::new(json!({ "seed": 1, "defaults": { "delay": 0, "concurrency": 1 } })).unwrap();
     let first = throttle.acquire(SEARCH).await.unwrap();
     let waits = [SEARCH, USER].map(|url| {

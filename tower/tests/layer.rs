@@ -73,7 +73,7 @@ async fn a_request_waits_for_its_host() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_is_sent_again_when_the_server_said() {
+async fn a_refused_request_is_sent_again_when_the_server_said() {
     let throttle = Throttle::new(json!({ "delay": 0, "retry": { "limit": 3 } })).unwrap();
     let server = Server::new();
     let inner = server.clone();
@@ -122,7 +122,7 @@ async fn how_often_and_which_methods_are_options() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_says_that_it_is_final_is_not_sent_again() {
+async fn a_refusal_that_is_final_is_not_sent_again() {
     let throttle = Throttle::new(json!({ "delay": 0, "retry": { "limit": 3 } })).unwrap();
     for (says, wanted) in [("false", 1), ("true", 4)] {
         let sent = Arc::new(Mutex::new(0));

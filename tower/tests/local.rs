@@ -125,7 +125,7 @@ async fn a_leader_that_leaves_is_replaced() {
 
 /// A process that was killed leaves its socket, and perhaps its lock: neither is in the way for long.
 #[tokio::test]
-async fn what_a_killed_process_left_is_not_in_the_way() {
+async fn the_socket_of_a_killed_process_is_not_in_the_way() {
     let folder = Folder::new("killed");
     fs::DirBuilder::new().mode(0o700).create(&folder.0).unwrap();
     drop(UnixListener::bind(folder.0.join(CRAWL)).unwrap());

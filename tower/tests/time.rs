@@ -86,7 +86,7 @@ async fn a_dropped_permit_gives_its_slot_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_dropped_at_any_instant_loses_nothing() {
+async fn a_future_that_is_dropped_at_any_instant_loses_nothing() {
     let throttle =
         Throttle::new(json!({ "rate": 100, "maxInFlight": 4, "defaults": { "concurrency": 2 } })).unwrap();
     let mut tasks = Vec::new();
@@ -177,7 +177,7 @@ async fn scopes_costs_and_priorities() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_counted_is_refused() {
+async fn a_cost_that_cannot_be_counted_is_refused() {
     let throttle = Throttle::new(json!({})).unwrap();
     for url in ["/items", "api.example", "", "data:text/plain,x", "https://", "no url"] {
         let error = throttle.acquire(url).await.unwrap_err();
@@ -270,7 +270,7 @@ fn runtimes_that_share_a_throttle_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn what_has_to_wait_without_a_runtime_is_refused() {
+fn a_request_that_has_to_wait_without_a_runtime_is_refused() {
     let throttle = Throttle::new(json!({ "rate": 5 })).unwrap();
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut asks = || std::pin::pin!(throttle.acquire(PAGE)).poll(&mut context);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_routes_have_in_common() {
+    fn routes_have_this_in_common() {
         let route = of("GET", "https://d.example/api/v10/channels/12/messages/34");
         assert_eq!(major(&route), Some("12".into()));
         assert_eq!(pattern(&route), "GET /api/v10/channels/:/messages/:");

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_or_cut_is_none() {
+    fn a_value_that_is_nested_too_deep_or_cut_is_none() {
         assert_eq!(plain(&[0x81; 1000]), None);
         assert_eq!(plain(&[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), None);
         assert_eq!(plain(&[0xf6, 0xf6]), None, "two values");

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_or_new_is_known() {
+    fn a_name_that_is_held_or_new_is_known() {
         let mut names = Names::default();
         let (first, held) = (names.intern("first"), names.hold("held"));
         assert_eq!((names.intern("first"), names.hold("held")), (first, held));

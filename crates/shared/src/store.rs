@@ -149,7 +149,7 @@ mod tests {
     use super::{NO_ANSWER, NO_ANSWER_BY_TLS, is_for_good};
 
     #[test]
-    fn what_a_store_refuses_is_for_good_and_a_store_that_is_away_is_not() {
+    fn a_refusal_of_the_store_is_for_good_and_its_absence_is_not() {
         for why in [
             "NOPERM this user has no permissions to run the 'eval' command",
             "ERR The user executing the script can't run this command or subcommand script: 1f, on @user_script:36.",

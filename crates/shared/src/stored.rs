@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_put_behind_a_whole_and_what_follows_a_gap_is_not_taken_in() {
+    fn a_change_is_put_behind_a_whole_and_one_after_a_gap_is_not_taken_in() {
         let first = whole(&of(1, "one"));
         for piece in [&first, &changed(2, 1), &changed(3, 2)] {
             assert_eq!(piece.len() % 3, 0, "base 64 without a rest");

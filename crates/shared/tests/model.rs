@@ -264,7 +264,7 @@ impl Model for Group {
 }
 
 #[test]
-fn whoever_dies_and_whatever_is_lost_the_quota_holds() {
+fn the_quota_holds_whichever_process_dies_and_message_is_lost() {
     let checker = Group(Rule::None).checker().threads(2).spawn_bfs().join();
     checker.assert_properties();
     assert!(checker.is_done());

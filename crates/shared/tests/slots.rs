@@ -382,7 +382,7 @@ impl Group {
 }
 
 #[test]
-fn whoever_dies_and_whatever_is_late_a_slot_that_is_used_again_is_one_slot() {
+fn a_slot_that_is_used_again_is_one_slot_whichever_process_dies_and_message_is_late() {
     let checker = Group(Rule::None).checker().threads(2).spawn_bfs().join();
     checker.assert_properties();
     assert!(checker.is_done());

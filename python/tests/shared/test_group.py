@@ -245,7 +245,7 @@ def test_names_that_nobody_holds_are_forgotten() -> None:
         first.host.submit(first.ns, [first.host.intern("a")], cost=float("nan"))
 
 
-def test_what_is_no_frame_is_dropped_and_told() -> None:
+def test_bytes_that_are_no_frame_are_dropped_and_told() -> None:
     world, first, second = pair()
     assert second.peer is not None
     for frame in (b"", b"{", b"[]" * 1000, bytes(range(256))):
@@ -324,7 +324,7 @@ def test_a_cut_hold_and_a_stall_are_told_to_the_processes() -> None:
 
 
 @pytest.mark.parametrize("is_writer", [False, True], ids=["a member", "the writer"])
-def test_who_leaves_late_makes_the_next_one_wait_its_gap_from_there(is_writer: bool) -> None:
+def test_a_request_that_leaves_late_makes_the_next_one_wait_its_gap_from_there(is_writer: bool) -> None:
     world, *both = pair()
     late, other = both if is_writer else reversed(both)
     left: list[float] = []

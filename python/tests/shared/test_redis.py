@@ -267,7 +267,7 @@ def test_a_primary_that_is_killed_is_followed_by_its_replica() -> None:
         sentinel.stop()
 
 
-def test_what_is_set_before_the_loop_runs_counts(store: RedisServer) -> None:
+def test_a_setting_before_the_loop_runs_counts(store: RedisServer) -> None:
     client = redis.asyncio.Redis(port=store.port)
     throttle = Throttle(max_in_flight=9, shared=shared(client, name="early"))
     throttle.scope("a.example").configure(concurrency=7)
@@ -442,7 +442,7 @@ def test_a_store_that_is_gone_and_comes_back(kind: str) -> None:
         server.stop()
 
 
-def test_what_makes_no_sense_is_said_at_once() -> None:
+def test_a_wrong_option_is_said_at_once() -> None:
     client = redis.Redis()
     with pytest.raises(ConfigError) as caught:
         shared(object(), name="", offline="never")  # type: ignore[arg-type]

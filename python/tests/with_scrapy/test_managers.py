@@ -112,7 +112,7 @@ async def test_a_scraping_api_and_its_target() -> None:
 
 
 @virtual
-async def test_what_is_spent_is_bounded_by_the_costs_that_the_api_tells() -> None:
+async def test_the_spent_cost_is_bounded_by_the_costs_that_the_api_tells() -> None:
     settings = {
         "THROTTLING_MANAGER": "polite.throttling.CostCapped",
         "THROTTLING_SCOPES": {"cost": {"quota": 10.0}},
@@ -177,7 +177,7 @@ class Failing(ThrottlingManager):
     ],
 )
 @virtual
-async def test_what_a_manager_throws_fails_its_request_alone(path: str, message: str) -> None:
+async def test_an_exception_of_a_manager_fails_its_request_alone(path: str, message: str) -> None:
     bench = Bench({**FREE, "THROTTLING_MANAGER": Failing})
     fetched = bench.get(f"https://a.example/{path}")
     await settle()
@@ -290,7 +290,7 @@ async def test_a_scope_manager_for_every_scope_and_its_failure() -> None:
 
 
 @virtual
-async def test_what_fails_leaves_no_slot_behind_and_takes_nothing_back() -> None:
+async def test_a_failed_request_leaves_no_slot_behind_and_takes_nothing_back() -> None:
     class Failing(ThrottlingScopeManager):
         def on_send(self) -> None:
             raise KeyError("x")
@@ -316,7 +316,7 @@ async def test_what_fails_leaves_no_slot_behind_and_takes_nothing_back() -> None
 
 
 @virtual
-async def test_who_gives_up_waiting_gives_its_place_back() -> None:
+async def test_a_caller_that_gives_up_waiting_gives_its_place_back() -> None:
     bench = Bench({"THROTTLING_SCOPES": {"a.example": {"delay": 5.0, "jitter": False}}})
     bench.get("https://a.example/1")
     await settle()

@@ -280,7 +280,7 @@ async def test_a_redirect_delays_only_the_request_that_follows_it() -> None:
 
 
 @virtual
-async def test_what_the_queue_and_programs_see() -> None:
+async def test_the_queue_and_programs_see_the_same() -> None:
     bench = Bench(EXACT)
     reached: list[Any] = []
     bench.crawler.signals.connect(
@@ -360,7 +360,7 @@ async def test_the_downloader_is_full_where_scrapys_is() -> None:
 
 
 @virtual
-async def test_what_waits_for_its_host_leaves_room_for_other_hosts() -> None:
+async def test_a_request_that_waits_for_its_host_leaves_room_for_other_hosts() -> None:
     bench = Bench({**EXACT, "CONCURRENT_REQUESTS": 2})
     scheduler = Scheduler(bench)
     scheduler.push(*(f"a.example/{index}" for index in range(6)))
@@ -400,7 +400,7 @@ async def test_requests_that_bypass_the_scheduler_are_warned_of_once(caplog: Any
 
 
 @virtual
-async def test_what_has_no_host_is_not_throttled() -> None:
+async def test_a_request_without_a_host_is_not_throttled() -> None:
     bench = Bench(EXACT)
     for index in range(3):
         bench.get(f"data:,{index}")
@@ -428,7 +428,7 @@ async def test_jobdir_keeps_the_pace(tmp_path: Any) -> None:
 
 
 @virtual
-async def test_what_waits_fails_when_the_host_is_down() -> None:
+async def test_a_waiting_request_fails_when_the_host_is_down() -> None:
     defaults = {"down_after": 10, "concurrency": 1, "delay": 1, "slot_delay": 0, "jitter": False}
     bench = Bench({"THROTTLING_DEFAULTS": defaults, "THROTTLING_SCOPES": {"well.example": {"delay": 60}}})
     answer = bench.server.answer

@@ -158,7 +158,7 @@ def test_one_error_lists_the_problems_of_names_and_of_values() -> None:
     ]
 
 
-def test_what_nobody_typed_keeps_the_drafts_default() -> None:
+def test_a_setting_that_was_not_typed_keeps_the_drafts_default() -> None:
     assert read({}).engine == {"defaults": DRAFT, "scopes": {}}
     bench = Bench({})
     slot = bench.downloader._get_slot(_request())[1]
@@ -522,7 +522,7 @@ def test_a_scope_that_no_url_has_is_told(caplog: Any) -> None:
 
 
 @virtual
-async def test_what_has_no_effect_is_told_in_scrapys_names(caplog: Any) -> None:
+async def test_a_setting_without_effect_is_told_in_scrapys_names(caplog: Any) -> None:
     bench = Bench({"CONCURRENT_REQUESTS_PER_DOMAIN": 16})
     bench.get("https://a.example/")
     await bench.clock.advance(1)

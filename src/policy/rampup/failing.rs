@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_at_any_pace_is_no_event() {
+    fn a_failure_at_any_pace_is_no_event() {
         let mut failing = Failing::default();
         events(&mut failing, 50, true, Kind::Failure);
         assert_eq!(events(&mut failing, 50, true, Kind::Failure), 0, "two in a hundred, and always were");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_start_was_denied_is_no_background() {
+    fn a_refusal_in_start_is_no_background() {
         let mut failing = Failing::default();
         for _ in 0..4 {
             failing.on_send(true);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_above_the_limit_is_forgotten() {
+    fn a_measure_above_the_limit_is_forgotten() {
         let mut failing = Failing::default();
         events(&mut failing, 10, true, Kind::Failure);
         let before = failing.share();

@@ -96,7 +96,7 @@ fn documents_that_are_none_are_problems() {
 }
 
 #[test]
-fn what_is_no_json_says_where() {
+fn a_text_that_is_no_json_says_where() {
     let mut host = open("{}");
     let scope = call!(host, call_scope, "a").unwrap();
     let wrong = [

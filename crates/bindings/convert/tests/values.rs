@@ -53,7 +53,7 @@ fn each_kind_of_value_is_read_as_what_it_is() {
 }
 
 #[wasm_bindgen_test]
-fn what_throws_as_it_is_read_is_no_plain_value() {
+fn a_value_that_throws_as_it_is_read_is_no_plain_value() {
     for code in [
         "{ get a() { throw new Error('read') } }",
         "new Proxy({}, { ownKeys() { throw new Error('read') } })",
@@ -80,7 +80,7 @@ fn a_cycle_ends_where_it_is_too_deep() {
 }
 
 #[wasm_bindgen_test]
-fn what_is_written_is_read_again() {
+fn a_written_value_is_read_again() {
     let value = Map(vec![
         ("none".into(), Nothing),
         ("flag".into(), Bool(false)),

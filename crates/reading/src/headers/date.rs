@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date() {
+    fn texts_that_are_no_date() {
         let not = [
             "", "-5", "1, 1", "soon", "0x10", "Fri, 31 Feb 2026 19:44:28 GMT", "Fri, 20 Nov 2026",
             "20 Nov 2026 19:44 GMT", "20 Nov 2026 25:00:00 GMT", "20 20 Nov 2026 19:44:30 GMT",

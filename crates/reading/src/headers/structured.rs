@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_nothing() {
+    fn a_broken_field_is_nothing() {
         let broken = [
             r#""api "v1""; r=0"#, r#""open"#, "\"a\",", ",", r#""a";R=1"#, "1234567890123456", "\"\u{7f}\"",
             "1.", "é", r#""\n""#, r#""\"#, "?2", ":a", "\"a\" \"b\"", "(1 2)", r#"%"open"#, "%a",

@@ -25,7 +25,7 @@ fn hears(group: &mut Group, of: usize, bytes: &[u8]) {
 }
 
 #[test]
-fn what_hears_beats_and_gets_no_answer_has_heard_nothing_for_as_long() {
+fn a_process_that_hears_beats_and_gets_no_answer_has_heard_nothing_for_as_long() {
     let mut group = Group::of(3, &gap(50.0), &settings());
     for of in 0..3 {
         group.ask(of, 200);
@@ -48,7 +48,7 @@ fn what_hears_beats_and_gets_no_answer_has_heard_nothing_for_as_long() {
 /// A process of an older version does not know that one which it cannot read may decide, and would go on
 /// alone beside it.
 #[test]
-fn who_hears_another_version_leaves_the_lease_to_it_while_it_lives() {
+fn a_process_that_hears_another_version_leaves_the_lease_to_it_while_it_lives() {
     let mut group = Group::of(2, &gap(50.0), &settings());
     group.ask(0, 500);
     group.ask(1, 500);
@@ -73,7 +73,7 @@ fn who_hears_another_version_leaves_the_lease_to_it_while_it_lives() {
 
 /// A rolling upgrade: those that others cannot read are there, so the limit is not this process's alone.
 #[test]
-fn who_hears_processes_of_another_version_waits_and_does_not_divide() {
+fn a_process_that_hears_others_of_another_version_waits_and_does_not_divide() {
     for members in [None, Some(3)] {
         let divides = Settings { offline: Some(Offline::Divide), members, ..settings() };
         let mut group = Group::of(3, &gap(50.0), &divides);
@@ -107,7 +107,7 @@ fn who_hears_processes_of_another_version_waits_and_does_not_divide() {
 }
 
 #[test]
-fn who_goes_alone_and_hears_of_another_version_waits_from_then_on() {
+fn a_process_alone_that_hears_of_another_version_waits_from_then_on() {
     let divides = Settings { offline: Some(Offline::Divide), ..settings() };
     let mut group = Group::of(2, &gap(50.0), &divides);
     group.ask(0, 2000);
@@ -129,7 +129,7 @@ fn who_goes_alone_and_hears_of_another_version_waits_from_then_on() {
 }
 
 #[test]
-fn who_never_met_has_one_slot_where_there_are_fewer_than_processes() {
+fn a_process_that_never_met_the_others_has_one_slot_where_there_are_fewer_than_processes() {
     let alone = Settings { offline: Some(Offline::Divide), members: Some(8), ..settings() };
     let mut group = Group::of(8, &options(json!({ "concurrency": 4 })), &alone);
     group.cut = (0..8).collect();
@@ -266,7 +266,7 @@ fn a_process_for_which_the_group_has_no_room_says_so() {
 }
 
 #[test]
-fn who_waits_since_it_is_not_known_what_left_of_its_quota_says_so() {
+fn a_process_that_waits_because_the_rest_of_its_quota_is_unknown_says_so() {
     let strict = options(json!({ "quota": 10, "window": 3000, "strict": true }));
     let mut group = Group::of(3, &strict, &settings());
     group.stored = Some((b"garbage".to_vec(), 1_000_000));

@@ -98,7 +98,7 @@ fn a_member_that_asks_for_a_hundred_and_twenty_thousand_at_once_is_served_as_the
 }
 
 #[test]
-fn what_a_leader_knows_of_many_scopes_goes_in_parts_and_another_goes_on_from_it() {
+fn the_state_of_many_scopes_goes_in_parts_and_another_leader_goes_on_from_it() {
     let used = options(json!({ "quota": 1000, "window": 600_000 }));
     let mut group = Group::of(2, &used, &settings());
     let names: Vec<String> = (0..14_000).map(|index| format!("{index:0>70}")).collect();
@@ -191,7 +191,7 @@ fn without_the_others_a_process_waits_goes_on_with_its_part_or_fails() {
 }
 
 #[test]
-fn what_is_left_of_a_quota_is_divided_also_where_the_leader_sends_on_until_its_lease_is_over() {
+fn the_rest_of_a_quota_is_divided_also_where_the_leader_sends_on_until_its_lease_is_over() {
     let quota = options(json!({ "quota": 80, "window": 60_000, "rate": 5, "delay": null }));
     let divide = Settings { offline: Some(Offline::Divide), ..settings() };
     for later in 0..10 {
@@ -213,7 +213,7 @@ fn what_is_left_of_a_quota_is_divided_also_where_the_leader_sends_on_until_its_l
 }
 
 #[test]
-fn what_costs_more_than_a_part_of_a_quota_waits_for_the_way() {
+fn a_request_that_costs_more_than_a_part_of_a_quota_waits_for_the_way() {
     let quota = options(json!({ "quota": 8, "window": 1000 }));
     let divide = Settings { offline: Some(Offline::Divide), ..settings() };
     let mut group = Group::of(4, &quota, &divide);
@@ -236,7 +236,7 @@ fn what_costs_more_than_a_part_of_a_quota_waits_for_the_way() {
 }
 
 #[test]
-fn who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() {
+fn a_process_that_never_heard_of_the_others_waits_unless_it_knows_how_many_there_are() {
     for (members, most) in [(None, 0), (Some(4), 12)] {
         let settings = Settings { offline: Some(Offline::Divide), members, ..settings() };
         let mut group = Group::of(4, &gap(100.0), &settings);
@@ -251,7 +251,7 @@ fn who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() {
 }
 
 #[test]
-fn who_never_met_sends_together_at_most_the_rate_in_any_of_its_spans() {
+fn processes_that_never_met_send_together_at_most_the_rate_in_any_of_its_spans() {
     let rates = [
         (json!(20), 1_000_000, 20),
         (json!("600/min"), 60_000_000, 600),
@@ -281,7 +281,7 @@ fn who_never_met_sends_together_at_most_the_rate_in_any_of_its_spans() {
 }
 
 #[test]
-fn what_ended_well_is_said_with_the_next_request_or_soon_and_at_once_where_somebody_waits() {
+fn a_good_end_is_said_with_the_next_request_or_soon_and_at_once_where_a_request_waits() {
     let mut group = Group::of(2, &options(json!({ "concurrency": 2 })), &settings());
     group.ask(0, 1);
     group.run(500_000, 10_000);
@@ -364,7 +364,7 @@ fn the_leader_uses_its_own_slots_again_as_members_do_and_gives_them_where_anothe
 }
 
 #[test]
-fn what_the_leader_is_told_ends_the_leave_to_use_a_slot_again() {
+fn a_setting_that_the_leader_hears_ends_the_leave_to_use_a_slot_again() {
     let set = |settings| Order::Configure("s".into(), value(settings));
     let orders = [
         (Order::Hold("s".into(), Span::from_millis(10_000.0)), 0),
@@ -438,7 +438,7 @@ fn a_failure_that_a_host_tells_late_says_why_the_connection_is_broken() {
 }
 
 #[test]
-fn what_can_never_work_fails_the_requests_with_the_reason() {
+fn an_error_that_is_for_good_fails_the_requests_with_the_reason() {
     let mut process = Shared::new(MemberId([1; 16]), gap(100.0), settings(), 1).unwrap();
     let ask = Ask { names: &["s"], costs: &[], priority: 0.0, delay_ms: 0.0 };
     let ticket = process.submit(at(1), &ask).unwrap();

@@ -47,7 +47,7 @@ fn seen(group: &mut Group, of: usize, key: &str) -> f64 {
 }
 
 #[test]
-fn what_a_killed_leader_sent_counts_but_for_half_a_second_with_thousands_of_scopes_too() {
+fn requests_of_a_killed_leader_count_but_for_half_a_second_with_thousands_of_scopes_too() {
     for lives_on in [true, false] {
         let mut group = Group::of(3, &crowd(), &settings());
         let leader = learned(&mut group);

@@ -66,7 +66,7 @@ fn rated(rate: u32) -> Value {
 }
 
 #[test]
-fn what_a_rate_keeps_is_granted_ahead_by_few_messages_and_keeps_to_the_rate() {
+fn requests_that_a_rate_keeps_are_granted_ahead_by_few_messages_and_keep_to_the_rate() {
     let most = [(2, 8, 0.3), (8, 8, 0.35), (8, 32, 0.3), (4, 8, 0.5), (8, 3, 1.2), (8, 2, 1.7), (8, 1, 2.8)];
     for (processes, callers, most) in most {
         let mut group = Group::of(processes, &options(rated(200)), &settings());

@@ -113,7 +113,7 @@ fn all_alone_go_on_at_the_limit_together_or_wait() {
 }
 
 #[test]
-fn who_is_told_how_many_there_are_goes_on_with_its_part() {
+fn a_process_that_knows_how_many_there_are_goes_on_with_its_part() {
     let settings =
         Settings { offline: Some(Offline::Divide), members: Some(3), is_cold: true, ..Settings::calm(1, 3) };
     let played = play(&Settings { cold_until: 40_000_000, ..settings });
