@@ -96,6 +96,9 @@ impl Engine {
         if is_watched || !entry.scope.is_express() || config.is_bad_status(status) {
             return false;
         }
+        if self.has_budgets && !entry.is_undivided() {
+            return false; // whose budget is not known is counted
+        }
         // The first answer that is watched tells what there is to change.
         if self.watch != Watch::Nothing
             && !entry.seen.as_ref().is_some_and(|seen| entry.scope.is_as(seen, now))

@@ -39,6 +39,12 @@ impl ServerState {
         denied: denied::State::NEW,
     };
 
+    /// Whether it said what is left, and no more that counts.
+    pub fn says_only_quota(&self) -> bool {
+        let is_up = self.down == stall::State::NEW;
+        self.backoff.is_new() && self.law.is_none() && self.crawl.is_none() && is_up
+    }
+
     pub fn is_over(&self, now: Instant) -> bool {
         self.backoff.is_new()
             && self.law.is_none()

@@ -91,34 +91,58 @@ impl Scope {
     /// Whether only slots, a delay and a rate bound it, and no answer but a bad one changes that.
     #[inline(always)]
     pub fn is_express(&self) -> bool {
+        self.server.is_none() && self.is_simple()
+    }
+
+    /// The same but for what its server made us learn.
+    #[inline(always)]
+    fn is_simple(&self) -> bool {
         let config = &*self.config;
         !self.paused
             && self.hold.is_none()
-            && self.has_no_quota()
+            && self.quotas.is_empty()
             && !self.policies.learn()
             && config.slot_delay == Span::ZERO
             && !config.is_budget
             && self.slots.are_rested()
     }
 
-    /// [`Scope::verdict`] and [`Scope::on_send`] of a request of cost 1 where the scope is express; the
-    /// caller's timer was so `late`. False where it is not, or may not leave: then no state has changed.
-    /// `has_waited`: of one for which there was [`Scope::on_wait`].
+    /// [`Scope::verdict`] and [`Scope::on_send`] of a request of cost 1 where the scope is express, or its
+    /// server says no more than what is left; the caller's timer was so `late`. False where it is not, or may
+    /// not leave: then no state has changed. `has_waited`: of one for which there was [`Scope::on_wait`].
     #[inline]
     pub fn send_express(&mut self, now: Instant, late: Span, has_waited: bool, rng: &mut Rng) -> bool {
-        if !self.is_express() || self.slots.is_full(self.config.concurrency) {
+        if !self.is_simple() || self.slots.is_full(self.config.concurrency) {
             return false;
         }
         if self.config.delay > 0.0 && self.delay_ends() > Some(now) {
             return false;
         }
-        if self.policies.is_empty() {
-            debug_assert!(self.verdict(now, Cost::ONE) == Verdict::Go, "express is no other verdict");
-            self.delay = self.delay.on_send(now, rng.draw());
-            self.slots.take();
-            return true;
+        if !self.policies.is_empty() {
+            return self.send_paced(now, late, has_waited, rng);
         }
-        self.send_paced(now, late, has_waited, rng)
+        debug_assert!(self.server.is_some() || self.verdict(now, Cost::ONE) == Verdict::Go);
+        if self.server.is_some() && !self.is_counted(now) {
+            return false;
+        }
+        self.delay = self.delay.on_send(now, rng.draw());
+        self.slots.take();
+        true
+    }
+
+    /// Whether its server says no more than what is left, and something is; then one less is.
+    #[inline(never)]
+    fn is_counted(&mut self, now: Instant) -> bool {
+        let Some(server) = &self.server else { return true };
+        let is_open = server.says_only_quota() && server.quota.next(now, Cost::ONE).is_none();
+        if !is_open || self.config.follow_rate_limit {
+            return false;
+        }
+        debug_assert!(self.verdict(now, Cost::ONE) == Verdict::Go, "express is no other verdict");
+        if let Some(server) = &mut self.server {
+            server.quota = server.quota.on_send(Cost::ONE);
+        }
+        true
     }
 
     fn delay_ends(&self) -> Option<Instant> {
@@ -126,10 +150,10 @@ impl Scope {
     }
 
     fn send_paced(&mut self, now: Instant, late: Span, has_waited: bool, rng: &mut Rng) -> bool {
-        if self.policies.verdict(&self.config, now, self.delay, Cost::ONE) != Verdict::Go {
+        let verdict = self.policies.verdict(&self.config, now, self.delay, Cost::ONE);
+        if verdict != Verdict::Go || !self.is_counted(now) {
             return false;
         }
-        debug_assert!(self.verdict(now, Cost::ONE) == Verdict::Go, "express is no other verdict");
         let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight(), late, cost: Cost::ONE };
         if !has_waited {
             self.policies.on_wait(now);

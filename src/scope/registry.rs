@@ -95,7 +95,7 @@ impl Entry {
     /// Whether it is a scope by itself: no budget of a server, and no server with several.
     #[inline(always)]
     pub fn is_undivided(&self) -> bool {
-        matches!(self.role, Role::Plain) && self.family.is_none()
+        matches!(self.role, Role::Plain) && self.family.as_ref().is_none_or(|family| !family.is_split)
     }
 
     /// Whether the program keeps its handle, or configured it at run time.

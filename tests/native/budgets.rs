@@ -667,3 +667,40 @@ fn a_budget_that_is_used_up_is_never_forgotten() {
     let paths: Vec<&str> = held.iter().map(|path| &**path).collect();
     assert!(rig.ask(50_000.0, &paths).is_empty(), "each of them is used up, or the host is");
 }
+
+const FREE: &str = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 8 } }"#;
+
+/// Those whose budget is not known keep their cost back in each budget, until they are over. One that was in
+/// flight when the first answer named a budget, and ended without a word, was kept back for ever.
+#[test]
+fn what_was_in_flight_at_the_split_is_over_when_it_ends() {
+    let mut boundary = Boundary::new(json(FREE)).unwrap();
+    let scope = boundary.scope("api.example");
+    let [first, second] = [0.0, 1.0].map(|now| boundary.send_at_once(now, scope, 1.0, 0.0));
+    let lines = "x-ratelimit-resource: a\nx-ratelimit-remaining: 1\nx-ratelimit-reset: 30\n";
+    boundary.route(10.0, first, "GET", "https://api.example/a");
+    let outcome = Outcome { lines, wall_ms: 1.8e12, ..Outcome::new(200.0, 10.0, f64::NAN, 0) };
+    assert_eq!(boundary.settle(10.0, first, &outcome), Settled::Over);
+    assert_eq!(boundary.settle(20.0, second, &Outcome::new(200.0, 19.0, f64::NAN, 0)), Settled::Over);
+    let third = boundary.submit(30.0, scope, 1.0, 0.0, 0.0);
+    boundary.route(30.0, third, "GET", "https://api.example/a");
+    assert_eq!(boundary.poll(30.0), third, "one is left of a");
+}
+
+/// Where a server says what is left, requests leave as they do where it says no word, until it is used up.
+#[test]
+fn what_is_left_is_counted_also_where_no_request_waits() {
+    let mut boundary = Boundary::new(json(FREE)).unwrap();
+    let scope = boundary.scope("api.example");
+    let first = boundary.send_at_once(0.0, scope, 1.0, 0.0);
+    let lines = "ratelimit: \"default\";r=2;t=30\n";
+    let outcome = Outcome { lines, wall_ms: 1.8e12, ..Outcome::new(200.0, 10.0, f64::NAN, 0) };
+    assert_eq!(boundary.settle(10.0, first, &outcome), Settled::Over);
+    for now in [20.0, 21.0] {
+        assert!(boundary.send_at_once(now, scope, 1.0, 0.0) >= 0.0);
+    }
+    assert_eq!(boundary.send_at_once(22.0, scope, 1.0, 0.0), WAIT);
+    let last = boundary.submit(22.0, scope, 1.0, 0.0, 0.0);
+    assert_eq!((boundary.poll(22.0), boundary.wake_at()), (WAIT, 30_010.0));
+    assert_eq!(boundary.poll(30_010.0), last);
+}
