@@ -673,7 +673,7 @@ const FREE: &str = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": fals
 /// Those whose budget is not known keep their cost back in each budget, until they are over. One that was in
 /// flight when the first answer named a budget, and ended without a word, was kept back for ever.
 #[test]
-fn what_was_in_flight_at_the_split_is_over_when_it_ends() {
+fn a_request_in_flight_at_the_split_is_over_when_it_ends() {
     let mut boundary = Boundary::new(json(FREE)).unwrap();
     let scope = boundary.scope("api.example");
     let [first, second] = [0.0, 1.0].map(|now| boundary.send_at_once(now, scope, 1.0, 0.0));
@@ -689,7 +689,7 @@ fn what_was_in_flight_at_the_split_is_over_when_it_ends() {
 
 /// Where a server says what is left, requests leave as they do where it says no word, until it is used up.
 #[test]
-fn what_is_left_is_counted_also_where_no_request_waits() {
+fn a_quota_of_the_server_is_counted_also_where_no_request_waits() {
     let mut boundary = Boundary::new(json(FREE)).unwrap();
     let scope = boundary.scope("api.example");
     let first = boundary.send_at_once(0.0, scope, 1.0, 0.0);

@@ -32,6 +32,9 @@ const MODULES = [
   ['llm', 'autothrottle-llm-javascript', 'crates/bindings/llm', 'crates/llm/src'],
 ]
 
+/** The simulator answers no request: the engine in it is made as small as it gets. */
+const SMALL = ['--config', 'profile.wasm.opt-level="z"']
+
 /** `withComponent`: it takes as long to compile as the rest, and only its own hosts ask for it. */
 export async function build({ withComponent = true } = {}) {
   await setUp()
@@ -40,7 +43,9 @@ export async function build({ withComponent = true } = {}) {
   for (const [name, crate, ...own] of MODULES)
     await renew(`${root}/pkg/${name}.deflated.js`, [...all, ...own], async () => {
       const module = `${root}/pkg/${name}_bg.wasm`
-      await step(`${name}: Rust`, () => buildWasm(['--locked', '--package', crate]))
+      await step(`${name}: Rust`, () =>
+        buildWasm(['--locked', '--package', crate, ...(name === 'simulator' ? SMALL : [])]),
+      )
       const compiled = `${root}/target/wasm32-unknown-unknown/wasm/${crate.replaceAll('-', '_')}.wasm`
       await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
       await step(`${name}: wasm-opt`, async () => {
