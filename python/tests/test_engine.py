@@ -168,11 +168,11 @@ def test_an_outcome_may_be_read_by_another_engine() -> None:
         settled = here.settle(60 * MS, tickets[0], **outcome)
         digested, told = reader.digest(**outcome)
         assert digested == settled
-        assert there.settle_told(60 * MS, tickets[1], told) == settled.outcome
+        assert there.settle_digest(60 * MS, tickets[1], told) == settled.outcome
         assert there.stats(60 * MS) == here.stats(60 * MS)
         assert there.poll(60 * MS) == here.poll(60 * MS)
-        assert there.settle_told(70 * MS, 99, told) == "unknown"
-        assert there.settle_told(70 * MS, tickets[1], []) == "unknown"
+        assert there.settle_digest(70 * MS, 99, told) == "unknown"
+        assert there.settle_digest(70 * MS, tickets[1], []) == "unknown"
 
 
 def test_threads_may_share_one() -> None:

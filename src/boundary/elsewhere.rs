@@ -90,10 +90,10 @@ impl Boundary {
 
     /// The answer that [`Boundary::settle`] would give for a request that is in flight in another engine with
     /// the same settings; the milliseconds that the server asked to wait, NaN for none; and the outcome in
-    /// numbers for [`Outcome::told`] and [`Boundary::settle`] of that engine. This engine stays as it is.
+    /// numbers for [`Outcome::decode`] and [`Boundary::settle`] of that engine. This engine stays as it is.
     ///
     /// A record of a scope begins with its handle here.
-    pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
+    pub fn digest(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
         let heard = outcome.heard().unwrap_or_default();
         let verdict = outcome.replayed(outcome.verdict_by(&self.engine.config().retry, Some(&heard)));
         let Heard { hint, asked, .. } = heard;
@@ -122,9 +122,9 @@ impl Boundary {
     }
 
     /// The header fields of an answer that names budgets, for the engine that knows to which of them its
-    /// request's route leads: there they take the place of what [`Boundary::digest_told`] read in them, and
+    /// request's route leads: there they take the place of what [`Boundary::digest`] read in them, and
     /// `numbers` say it. Empty where they name none. `is_split`: the scope is known to have several.
-    pub fn budgets_told(&self, outcome: &Outcome, is_split: bool, numbers: &mut [f64]) -> String {
+    pub fn digest_budgets(&self, outcome: &Outcome, is_split: bool, numbers: &mut [f64]) -> String {
         let is_read = !outcome.lines.is_empty() && outcome.flags & flags::HINTED == 0;
         let names_some = || outcome.read().is_some_and(|hints| !hints.names().0.is_empty());
         if !is_read || !(is_split || names_some()) {

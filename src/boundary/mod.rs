@@ -18,7 +18,7 @@ pub mod nanos;
 mod outcome;
 
 pub use elsewhere::route_of;
-pub use outcome::{Outcome, STRIDE, Settled, flags, push_field, told};
+pub use outcome::{Outcome, STRIDE, Settled, flags, place, push_field};
 
 use outcome::context;
 

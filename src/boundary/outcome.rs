@@ -21,8 +21,8 @@ use crate::{
 /// Numbers that one scope takes in [`Outcome::scopes`].
 pub const STRIDE: usize = 7;
 
-/// Places among the numbers that [`Outcome::told`] takes.
-pub mod told {
+/// Places among the numbers that [`Outcome::decode`] takes.
+pub mod place {
     /// The milliseconds from send to answer.
     pub const LATENCY: usize = 1;
     /// The count of numbers of a plain answer.
@@ -56,7 +56,7 @@ pub mod flags {
     /// [`super::Outcome::scopes`] names whom it concerns: a scope that it names counts it as bad, unless the
     /// entry has only a cost or units left; the others ignore a refusal.
     pub const NAMED_ONLY: u32 = 1 << 7;
-    /// The hints were read by another engine (`Boundary::digest_told`): [`super::Outcome::hint`] holds
+    /// The hints were read by another engine (`Boundary::digest`): [`super::Outcome::hint`] holds
     /// the milliseconds between two sends in place of the units per window, and
     /// [`super::Outcome::said_ms`] counts.
     pub const DIGESTED: u32 = 1 << 8;
@@ -127,15 +127,15 @@ impl<'a> Outcome<'a> {
     /// The outcome that these numbers tell: the first four, `retry_delay_ms`, the five of `hint`, `said_ms`
     /// only if it is [digested](flags::DIGESTED), then `scopes`. Numbers that are missing at the end are
     /// unknown.
-    pub fn told(numbers: &'a [f64]) -> Self {
+    pub fn decode(numbers: &'a [f64]) -> Self {
         let number = |place: usize| numbers.get(place).copied().unwrap_or(f64::NAN);
-        let outcome = Self::new(number(0), number(told::LATENCY), number(2), number(3) as u32);
+        let outcome = Self::new(number(0), number(place::LATENCY), number(2), number(3) as u32);
         let is_digested = outcome.has(flags::DIGESTED);
-        let scopes = if is_digested { told::SCOPES } else { told::RECORDS };
+        let scopes = if is_digested { place::SCOPES } else { place::RECORDS };
         Self {
-            retry_delay_ms: number(told::DELAY),
-            hint: array::from_fn(|place| number(told::HINT + place)),
-            said_ms: if is_digested { number(told::RECORDS) } else { f64::NAN },
+            retry_delay_ms: number(place::DELAY),
+            hint: array::from_fn(|place| number(place::HINT + place)),
+            said_ms: if is_digested { number(place::RECORDS) } else { f64::NAN },
             scopes: numbers.get(scopes..).unwrap_or_default(),
             ..outcome
         }
@@ -401,16 +401,22 @@ impl Boundary {
     /// The same where the [route](Boundary::route) of the request was not named. `None`, and no state has
     /// changed, where that is wanted: the answer tells of several budgets.
     pub fn settle_unrouted(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Option<Settled> {
-        self.settle_told(now, ticket, outcome, false)
+        self.settle_routed(now, ticket, outcome, false)
     }
 
     fn settle_in_full(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Settled {
-        self.settle_told(now, ticket, outcome, true).unwrap_or(Settled::Unknown)
+        self.settle_routed(now, ticket, outcome, true).unwrap_or(Settled::Unknown)
     }
 
     /// `is_routed`: the route was named, or never will be.
     #[inline(never)]
-    fn settle_told(&mut self, now: f64, ticket: f64, outcome: &Outcome, is_routed: bool) -> Option<Settled> {
+    fn settle_routed(
+        &mut self,
+        now: f64,
+        ticket: f64,
+        outcome: &Outcome,
+        is_routed: bool,
+    ) -> Option<Settled> {
         self.asked_ms = f64::NAN;
         let Some(ticket) = Ticket::from_number(ticket) else { return Some(Settled::Unknown) };
         let heard = outcome.heard();

@@ -326,9 +326,9 @@ impl<'a> Player<'a> {
         }
         let wall_ms = more.first().copied().unwrap_or(f64::NAN);
         let told = [&[answer, latency_ms, cost, f64::from(how)], more.get(1..).unwrap_or_default()].concat();
-        let outcome = Outcome { lines: &lines, wall_ms, ..Outcome::told(&told) };
+        let outcome = Outcome { lines: &lines, wall_ms, ..Outcome::decode(&told) };
         let before = (self.boundary.waiting(), self.boundary.in_flight());
-        let (judged, asked_ms, _) = self.boundary.digest_told(&outcome);
+        let (judged, asked_ms, _) = self.boundary.digest(&outcome);
         let settled = self.boundary.settle(now, ticket, &outcome);
         if settled != Settled::Unknown {
             assert_eq!(judged, settled, "judged elsewhere as here");
@@ -403,7 +403,7 @@ impl<'a> Player<'a> {
         for &scope in self.scopes.iter().rev().take(2) {
             told.extend([scope, 0.0, 1.0, 9e5, 0.0, 9e5, 3.0]);
         }
-        let outcome = Outcome { lines: refusal, wall_ms: 1e12, ..Outcome::told(&told) };
+        let outcome = Outcome { lines: refusal, wall_ms: 1e12, ..Outcome::decode(&told) };
         for ticket in BOGUS {
             assert_eq!(self.boundary.settle(now, ticket, &outcome), Settled::Unknown);
             self.boundary.cancel(now, ticket);

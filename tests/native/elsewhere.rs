@@ -197,10 +197,10 @@ fn a_digest_says_to_another_engine_what_the_lines_say() {
             ] {
                 let outcome = Outcome { lines, wall_ms: 1.8e12, ..Outcome::new(status, 50.0, 2.0, flags) };
                 let ((mut read, ticket), (mut told, _)) = (make(), make());
-                let (settled, asked, numbers) = told.digest_told(&outcome);
+                let (settled, asked, numbers) = told.digest(&outcome);
                 assert_eq!(read.settle(1080.0, ticket, &outcome), settled, "{lines} {status}");
                 assert_eq!(read.asked_ms().to_bits(), asked.to_bits(), "{lines} {status}");
-                told.settle(1080.0, ticket, &Outcome::told(&numbers));
+                told.settle(1080.0, ticket, &Outcome::decode(&numbers));
                 let state = |boundary: &Boundary| {
                     format!("{:?} {:?}", boundary.stats(1080.0), boundary.snapshot(1080.0, f64::NAN))
                 };

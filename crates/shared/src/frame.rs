@@ -143,9 +143,9 @@ pub struct Request {
     pub route: Option<String>,
 }
 
-/// The outcome of an answer, as the engine reads it: see [`crate::told`].
+/// The outcome of an answer, as the engine reads it: see `Outcome::decode`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct Digest {
     pub numbers: Vec<Number>,
     /// Where it names budgets: its header fields, and the wall time when they came.
     pub fields: Option<(String, Number)>,
@@ -173,7 +173,7 @@ pub struct Flight {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     /// It ended.
-    Done(u64, Flight, Told),
+    Done(u64, Flight, Digest),
     Order(u64, Span, Order),
 }
 
@@ -194,7 +194,7 @@ pub enum Act {
         seq: u64,
         id: u64,
         attempt: u32,
-        told: Told,
+        digest: Digest,
         /// It left so much later than it was to, where that was not said.
         late: Span,
         /// A request like it has left in its slot.
@@ -357,7 +357,7 @@ wire! {
     struct Open { seen, waiting, flying, log, options, watch }
     struct Ask { id, attempt, what, delay, waited }
     struct Request { names, costs, priority, route }
-    struct Told { numbers, fields }
+    struct Digest { numbers, fields }
     struct GrantId { epoch, session, number }
     struct Flight { ask, ago, by, alone }
     struct Beat { options, members, agree, memory, seen, resigns }
@@ -384,14 +384,14 @@ wire! {
 }
 wire! {
     enum Fact {
-        0 Done(seq, flight, told),
+        0 Done(seq, flight, digest),
         1 Order(seq, ago, order),
     }
 }
 wire! {
     enum Act {
         0 Ask(ask),
-        1 Done { seq, id, attempt, told, late, next },
+        1 Done { seq, id, attempt, digest, late, next },
         2 Order(seq, order),
         3 SentAt { id, attempt, late },
         4 Cancel(id),
@@ -484,7 +484,7 @@ impl Ask {
 impl Fact {
     fn is_sound(&self) -> bool {
         match self {
-            Self::Done(_, flight, told) => flight.ask.is_sound() && told.is_sound(),
+            Self::Done(_, flight, digest) => flight.ask.is_sound() && digest.is_sound(),
             Self::Order(_, _, order) => order.is_sound(),
         }
     }
@@ -494,7 +494,7 @@ impl Act {
     fn is_sound(&self) -> bool {
         match self {
             Self::Ask(ask) => ask.is_sound(),
-            Self::Done { told, .. } => told.is_sound(),
+            Self::Done { digest, .. } => digest.is_sound(),
             Self::Order(_, order) => order.is_sound(),
             Self::Watch(level) => *level <= 2,
             Self::Route(_, route) => route.len() <= LONGEST_NAME,
@@ -521,7 +521,7 @@ impl Order {
     }
 }
 
-impl Told {
+impl Digest {
     /// Four numbers at least, and not more than all scopes need.
     fn is_sound(&self) -> bool {
         let most = 10.0 * LONGEST_MS.max(MOST_COST);

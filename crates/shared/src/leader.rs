@@ -11,14 +11,14 @@ use std::{
 
 use autothrottle::{
     Boundary, Config, ConfigError, Instant, Span, Value,
-    boundary::{Outcome, STRIDE, Settled, told},
+    boundary::{Outcome, STRIDE, Settled, place},
 };
 
 use crate::{
     api::{Epoch, MemberId, Order, Refusal},
     clock::EngineClock,
     codec::{Number, hash, plain},
-    frame::{Act, Ask, GrantId, Head, Memory, Open, Request, Said, Told},
+    frame::{Act, Ask, Digest, GrantId, Head, Memory, Open, Request, Said},
     offline,
     peer::{Held, Peer},
     reservation::{Reservations, Settings},
@@ -284,11 +284,11 @@ impl Leader {
     pub(crate) fn act(&mut self, now: Instant, from: MemberId, act: Act) {
         match act {
             Act::Ask(ask) => self.ask(now, from, ask),
-            Act::Done { seq, id, attempt, told, late, next } => {
+            Act::Done { seq, id, attempt, digest, late, next } => {
                 if self.applies(from, seq) {
                     self.sent_at(now, from, id, attempt, late);
                     let what = self.held(from, id, attempt).map(|held| held.what.clone());
-                    self.over(now, from, id, attempt, &told);
+                    self.over(now, from, id, attempt, &digest);
                     if let (Some(next), Some(what)) = (next, what) {
                         self.again(now, from, next, what);
                     }
@@ -410,20 +410,20 @@ impl Leader {
     }
 
     /// The engine hears how it ended; if it says so, the request waits anew.
-    pub(crate) fn over(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, told: &Told) {
+    pub(crate) fn over(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, digest: &Digest) {
         let engine_now = self.now(now);
         let Some(held) = self.held(from, id, attempt) else { return };
         let (ticket, what) = (held.ticket, held.what.clone());
-        let mut numbers: Vec<f64> = told.numbers.iter().map(|number| number.0).collect();
-        let latency = numbers.get(told::LATENCY).copied().unwrap_or(f64::NAN);
-        for record in numbers.iter_mut().skip(told::SCOPES).step_by(STRIDE) {
+        let mut numbers: Vec<f64> = digest.numbers.iter().map(|number| number.0).collect();
+        let latency = numbers.get(place::LATENCY).copied().unwrap_or(f64::NAN);
+        for record in numbers.iter_mut().skip(place::SCOPES).step_by(STRIDE) {
             let name = what.names.get(*record as usize).map_or("", String::as_str);
             *record = self.engine.intern(name);
         }
-        if told.fields.is_some() {
+        if digest.fields.is_some() {
             self.route(now, ticket, &what);
         }
-        let outcome = told.outcome(&numbers);
+        let outcome = digest.outcome(&numbers);
         let settled = self.engine.settle(engine_now, ticket as f64, &outcome);
         self.touch(&what);
         if self.level == 2 {

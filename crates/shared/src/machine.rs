@@ -289,23 +289,23 @@ impl Shared {
             return Settlement { settled: Settled::Unknown, asked_ms: f64::NAN };
         }
         self.is_dirty = true;
-        let (settled, asked_ms, mut told) = self.judge.digest_told(outcome);
+        let (settled, asked_ms, mut digest) = self.judge.digest(outcome);
         let mut fields = None;
         if let Some(is_split) = self.member.routed(ticket, &self.way.split) {
-            let lines = self.judge.budgets_told(outcome, is_split, &mut told);
+            let lines = self.judge.digest_budgets(outcome, is_split, &mut digest);
             fields = (!lines.is_empty()).then(|| (lines, Number(finite(outcome.wall_ms))));
         }
-        let is_lazy = told.len() == boundary::told::PLAIN && fields.is_none();
-        let again = told
-            .get(boundary::told::DELAY)
+        let is_lazy = digest.len() == boundary::place::PLAIN && fields.is_none();
+        let again = digest
+            .get(boundary::place::DELAY)
             .filter(|delay| !delay.is_nan())
             .map(|&delay| Span::from_millis(delay));
-        let numbers = told.into_iter().map(|number| Number(finite(number))).collect();
-        let told = frame::Told { numbers, fields };
+        let numbers = digest.into_iter().map(|number| Number(finite(number))).collect();
+        let digest = frame::Digest { numbers, fields };
         // A good end carries little news; a slot that a request waits for is another thing.
         let may_wait = self.alone.is_none() && !self.settings.prompt;
         let is_well = outcome.answer.is_nan() || (100.0..400.0).contains(&outcome.answer);
-        self.member.settle(self.now, ticket, told, again, is_lazy && may_wait && is_well);
+        self.member.settle(self.now, ticket, digest, again, is_lazy && may_wait && is_well);
         Settlement { settled, asked_ms }
     }
 

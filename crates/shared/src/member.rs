@@ -15,7 +15,7 @@ use crate::{
     api::{self, Epoch, Order, Ticket},
     clock::PeerClock,
     codec::Number,
-    frame::{self, Act, Ask, Fact, Flight, GrantId, Open, Said, Told},
+    frame::{self, Act, Ask, Digest, Fact, Flight, GrantId, Open, Said},
     peer::VALID,
     stored,
     vec_map::VecMap,
@@ -86,7 +86,7 @@ struct Ended {
     sent: Instant,
     late: Span,
     flight: Flight,
-    told: Told,
+    digest: Digest,
     free: Option<u32>,
 }
 
@@ -219,15 +219,15 @@ impl Member {
     /// It is over, and said by then.
     fn end(&mut self, by: Instant, ended: Ended, next: Option<Ticket>) {
         self.seq += 1;
-        let Ended { sent, late, flight, told, .. } = ended;
+        let Ended { sent, late, flight, digest, .. } = ended;
         let (seq, id, attempt) = (self.seq, flight.ask.id, flight.ask.attempt);
-        self.act(by, Act::Done { seq, id, attempt, told: told.clone(), late, next });
-        let mut told = told;
+        self.act(by, Act::Done { seq, id, attempt, digest: digest.clone(), late, next });
+        let mut digest = digest;
         // A process that hears it later hears of the next attempt as of a request that waits.
-        if let Some(delay) = told.numbers.get_mut(boundary::told::DELAY) {
+        if let Some(delay) = digest.numbers.get_mut(boundary::place::DELAY) {
             *delay = Number(f64::NAN);
         }
-        self.note(sent, Fact::Done(seq, flight, told));
+        self.note(sent, Fact::Done(seq, flight, digest));
     }
 
     /// Reports the ends that are due by then.
@@ -309,8 +309,8 @@ impl Member {
 
     /// One that is in flight ended; `again` is the delay of its next attempt. An end that carries little news
     /// (`is_lazy`) may wait for the next frame.
-    pub fn settle(&mut self, now: Instant, id: Ticket, told: Told, again: Option<Span>, is_lazy: bool) {
-        if told.fields.is_some() {
+    pub fn settle(&mut self, now: Instant, id: Ticket, digest: Digest, again: Option<Span>, is_lazy: bool) {
+        if digest.fields.is_some() {
             self.say_route(now, id);
         }
         let Some(pending) = self.requests.get_mut(&id) else { return };
@@ -330,7 +330,7 @@ impl Member {
                 self.requests.remove(&id);
             }
         }
-        let ended = Ended { say_by: now + LAZY, sent, late, flight, told, free };
+        let ended = Ended { say_by: now + LAZY, sent, late, flight, digest, free };
         if is_lazy && (!self.is_busy || free == Some(self.round)) {
             self.spare.push(ended);
         } else {
@@ -518,8 +518,8 @@ impl Member {
 /// A fact with its age.
 fn aged(fact: &Fact, age: Span) -> Fact {
     match fact {
-        Fact::Done(seq, flight, told) => {
-            Fact::Done(*seq, Flight { ago: age, ..flight.clone() }, told.clone())
+        Fact::Done(seq, flight, digest) => {
+            Fact::Done(*seq, Flight { ago: age, ..flight.clone() }, digest.clone())
         }
         Fact::Order(seq, _, order) => Fact::Order(*seq, age, order.clone()),
     }

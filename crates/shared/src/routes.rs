@@ -12,16 +12,16 @@ use autothrottle::{Instant, Value, boundary::Outcome};
 use crate::{
     api::{MemberId, Ticket},
     codec::{Number, Plain},
-    frame::{Act, Request, Said, Told},
+    frame::{Act, Digest, Request, Said},
     leader::Leader,
     member::Member,
     split::{Split, split_by},
 };
 
-impl Told {
+impl Digest {
     /// With these numbers, whose records name the leader's scopes.
     pub fn outcome<'a>(&'a self, numbers: &'a [f64]) -> Outcome<'a> {
-        let outcome = Outcome::told(numbers);
+        let outcome = Outcome::decode(numbers);
         match &self.fields {
             Some((lines, wall)) => Outcome { lines, wall_ms: wall.0, ..outcome },
             None => outcome,

@@ -8,7 +8,7 @@ use autothrottle::{Instant, Span, boundary::Outcome};
 use crate::{
     api::MemberId,
     codec::{Number, hash},
-    frame::{Ask, Fact, Flight, GrantId, Open, Told},
+    frame::{Ask, Digest, Fact, Flight, GrantId, Open},
     leader::{Leader, MOST_MEMBERS, Story, cost_of, share_of},
     peer::Peer,
     vec_map::VecMap,
@@ -39,9 +39,9 @@ impl Leader {
                     continue;
                 }
                 match fact {
-                    Fact::Done(_, flight, told) => {
+                    Fact::Done(_, flight, digest) => {
                         let flight = Flight { ago: flight.ago + later, ..flight };
-                        flying.push((from, flight, Some(told)));
+                        flying.push((from, flight, Some(digest)));
                     }
                     Fact::Order(_, ago, order) => orders.push((ago + later, order)),
                 }
@@ -54,9 +54,9 @@ impl Leader {
         }
         self.report_split(now);
         let mut taken = VecMap::default();
-        for (from, flight, told) in oldest_first(flying, |(_, flight, _)| flight.ago) {
+        for (from, flight, digest) in oldest_first(flying, |(_, flight, _)| flight.ago) {
             taken.add(from, ());
-            self.fly(now, from, flight, told.as_ref());
+            self.fly(now, from, flight, digest.as_ref());
         }
         for (from, ()) in taken {
             self.counted(from);
@@ -126,7 +126,7 @@ impl Leader {
     }
 
     /// A request that left: adopted if it is not known, and heard if it is over.
-    pub(crate) fn fly(&mut self, now: Instant, from: MemberId, flight: Flight, told: Option<&Told>) {
+    pub(crate) fn fly(&mut self, now: Instant, from: MemberId, flight: Flight, digest: Option<&Digest>) {
         let Some(peer) = self.peers.get(&from) else { return };
         let (id, attempt) = (flight.ask.id, flight.ask.attempt);
         let is_counted = flight.by <= peer.counted;
@@ -147,8 +147,8 @@ impl Leader {
             ask.waited = ask.waited - ago;
             self.adopt(now, from, ask, ago, is_counted);
         }
-        if let Some(told) = told {
-            self.over(now, from, id, attempt, told);
+        if let Some(digest) = digest {
+            self.over(now, from, id, attempt, digest);
         }
     }
 

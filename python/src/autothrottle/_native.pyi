@@ -242,11 +242,11 @@ class Engine:
         self, *, retry: bool = False, retry_delay: int | None = None, **outcome: Any
     ) -> tuple[Settled, list[float]]:
         """The answer that ``settle`` would give for a request that another engine with the same options has
-        sent, and the arguments for ``settle_told`` there. Changes no state. Takes the outcome as ``settle``
+        sent, and the arguments for ``settle_digest`` there. Changes no state. Takes the outcome as ``settle``
         does.
         """
 
-    def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> SettledKind:
+    def settle_digest(self, now: int, ticket: int, numbers: Sequence[float]) -> SettledKind:
         """``settle`` with what the ``digest`` of another engine says."""
 
     def peek(self, now: int, scopes: Sequence[int | None], *, cost: float | Sequence[float] = 1) -> Peek:

@@ -189,7 +189,7 @@ impl<F: FnMut(&str, u64) -> wasmtime::Result<Host>> Fuzzer<F> {
                 let (ticket, told, fields) = (self.ticket(), self.told(), self.fields());
                 let wall = self.chance.some(Chance::whole);
                 if self.chance.one_in(4) {
-                    let told = call!(self.host, call_digest, &told, &fields, wall)?.told;
+                    let told = call!(self.host, call_digest, &told, &fields, wall)?.numbers;
                     call!(self.host, call_settle, now, ticket, &told, &[], None)?;
                 } else {
                     call!(self.host, call_settle, now, ticket, &told, &fields, wall)?;

@@ -220,21 +220,26 @@ impl GuestEngine for Engine {
         &self,
         at: u64,
         ticket: u64,
-        told: Vec<f64>,
+        numbers: Vec<f64>,
         fields: Vec<(String, String)>,
         wall_ns: Option<u64>,
     ) -> wit::Settled {
         let lines = lines(&fields);
         let mut boundary = self.boundary.borrow_mut();
-        let settled = boundary.settle(now(at), ticket as f64, &outcome(&told, &lines, wall_ns));
+        let settled = boundary.settle(now(at), ticket as f64, &outcome(&numbers, &lines, wall_ns));
         settled_of(settled, boundary.asked_ms())
     }
 
-    fn digest(&self, told: Vec<f64>, fields: Vec<(String, String)>, wall_ns: Option<u64>) -> wit::Digested {
+    fn digest(
+        &self,
+        numbers: Vec<f64>,
+        fields: Vec<(String, String)>,
+        wall_ns: Option<u64>,
+    ) -> wit::Digested {
         let lines = lines(&fields);
-        let outcome = outcome(&told, &lines, wall_ns);
-        let (settled, asked, told) = self.boundary.borrow().digest_told(&outcome);
-        wit::Digested { settled: settled_of(settled, asked), told }
+        let outcome = outcome(&numbers, &lines, wall_ns);
+        let (settled, asked, numbers) = self.boundary.borrow().digest(&outcome);
+        wit::Digested { settled: settled_of(settled, asked), numbers }
     }
 
     fn peek(&self, at: u64, scopes: Vec<u64>, costs: Vec<f64>) -> Result<wit::Forecast, wit::SubmitError> {
@@ -306,8 +311,8 @@ impl Engine {
 }
 
 /// Reads the end of a request, as a host reports it. `lines` are its fields.
-fn outcome<'a>(told: &'a [f64], lines: &'a str, wall_ns: Option<u64>) -> Outcome<'a> {
-    Outcome { lines, wall_ms: wall(wall_ns), ..Outcome::told(told) }
+fn outcome<'a>(numbers: &'a [f64], lines: &'a str, wall_ns: Option<u64>) -> Outcome<'a> {
+    Outcome { lines, wall_ms: wall(wall_ns), ..Outcome::decode(numbers) }
 }
 
 /// Fields as `name: value` lines.

@@ -100,9 +100,9 @@ impl WasmEngine {
         }
     }
 
-    /// The same with header lines, and with all that [`Outcome::told`] takes.
-    pub fn settle_with(&mut self, now: f64, ticket: f64, told: &[f64], lines: &str, wall_ms: f64) -> u32 {
-        let outcome = Outcome { lines, wall_ms, ..Outcome::told(told) };
+    /// The same with header lines, and with all that [`Outcome::decode`] takes.
+    pub fn settle_with(&mut self, now: f64, ticket: f64, numbers: &[f64], lines: &str, wall_ms: f64) -> u32 {
+        let outcome = Outcome { lines, wall_ms, ..Outcome::decode(numbers) };
         self.0.settle(now, ticket, &outcome) as u32
     }
 

@@ -239,19 +239,19 @@ impl Engine {
         outcome: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<f64>)> {
         let reported = Reported::read(outcome)?;
-        let (settled, asked_ms, told) = self.with(|boundary| boundary.digest_told(&reported.outcome()))?;
-        Ok((settled_of(py, settled, asked_ms)?, told))
+        let (settled, asked_ms, numbers) = self.with(|boundary| boundary.digest(&reported.outcome()))?;
+        Ok((settled_of(py, settled, asked_ms)?, numbers))
     }
 
-    fn settle_told<'py>(
+    fn settle_digest<'py>(
         &self,
         py: Python<'py>,
         now: Whole,
         ticket: Whole,
-        told: Vec<f64>,
+        numbers: Vec<f64>,
     ) -> PyResult<Bound<'py, PyString>> {
         let settled =
-            self.with(|boundary| boundary.settle(now.now(), ticket.number(), &Outcome::told(&told)))?;
+            self.with(|boundary| boundary.settle(now.now(), ticket.number(), &Outcome::decode(&numbers)))?;
         Ok(PyString::intern(py, settled.name()))
     }
 

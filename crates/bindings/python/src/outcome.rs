@@ -3,7 +3,7 @@
 
 use autothrottle::{
     Failure,
-    boundary::{Outcome, STRIDE, flags, nanos, told},
+    boundary::{Outcome, STRIDE, flags, nanos, place},
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -17,9 +17,9 @@ use crate::{
     typed::{Real, Whole, named},
 };
 
-/// An outcome that owns its text and its numbers, which are those that [`Outcome::told`] takes.
+/// An outcome that owns its text and its numbers, which are those that [`Outcome::decode`] takes.
 pub struct Reported {
-    told: Vec<f64>,
+    numbers: Vec<f64>,
     wall_ms: f64,
     lines: String,
 }
@@ -27,7 +27,8 @@ pub struct Reported {
 impl Reported {
     /// Reads what was said by name.
     pub fn read(said: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut read = Self { told: vec![f64::NAN; told::RECORDS], wall_ms: f64::NAN, lines: String::new() };
+        let mut read =
+            Self { numbers: vec![f64::NAN; place::RECORDS], wall_ms: f64::NAN, lines: String::new() };
         let (mut headers, mut map, mut status, mut bits) = (None, None, None, 0);
         for (key, value) in said.into_iter().flat_map(PyDictMethods::iter) {
             if value.is_none() {
@@ -36,54 +37,54 @@ impl Reported {
             let key = key.cast::<PyString>()?.to_str()?;
             match key {
                 "status" => status = Some(whole(key, &value)?.0),
-                "failure" => read.told[0] = failure(&value)?,
-                "latency" => read.told[told::LATENCY] = nanos::millis(whole(key, &value)?.0),
+                "failure" => read.numbers[0] = failure(&value)?,
+                "latency" => read.numbers[place::LATENCY] = nanos::millis(whole(key, &value)?.0),
                 "headers" => headers = Some(value.clone()),
                 "header_map" => map = Some(value.extract::<HeaderMap>()?),
                 "hints" => {
                     bits |= flags::HINTED;
-                    read.told[told::HINT..told::RECORDS].copy_from_slice(&hint(&value)?);
+                    read.numbers[place::HINT..place::RECORDS].copy_from_slice(&hint(&value)?);
                 }
                 "wall" => read.wall_ms = nanos::wall(Some(whole(key, &value)?.0)),
                 "backoff" => bits |= if value.is_truthy()? { flags::BAD } else { flags::GOOD },
-                "cost" => read.told[2] = real(key, &value)?,
+                "cost" => read.numbers[2] = real(key, &value)?,
                 "adjust_delay" if value.is_truthy()? => {}
                 "adjust_delay" => bits |= flags::KEEP_DELAY,
                 "scopes" => {
                     for own in value.try_iter()? {
-                        read.told.extend(scope(&own?)?);
+                        read.numbers.extend(scope(&own?)?);
                     }
                 }
                 "named_only" if value.is_truthy()? => bits |= flags::NAMED_ONLY,
                 "retry" if value.is_truthy()? => bits |= flags::MAY_RETRY,
                 "replayable" if !value.is_truthy()? => bits |= flags::NOT_REPLAYABLE,
                 "named_only" | "retry" | "replayable" => {}
-                "retry_delay" => read.told[told::DELAY] = whole(key, &value)?.span(),
+                "retry_delay" => read.numbers[place::DELAY] = whole(key, &value)?.span(),
                 _ => return Err(PyTypeError::new_err(format!("settle: no argument has the name {key}"))),
             }
         }
         if let Some(status) = status {
             // The façade has other numbers for failures: what is no status has no meaning.
-            read.told[0] = if (100..=599).contains(&status) { status as f64 } else { f64::NAN };
+            read.numbers[0] = if (100..=599).contains(&status) { status as f64 } else { f64::NAN };
         }
         if let Some(headers) = headers {
             read.lines = lines(&headers, map.as_ref())?;
             bits |= map.as_ref().map_or(0, HeaderMap::flags);
         }
-        read.told[3] = f64::from(bits);
+        read.numbers[3] = f64::from(bits);
         Ok(read)
     }
 
     /// Names scopes by other numbers.
     pub fn place_scopes(&mut self, place: impl Fn(f64) -> f64) {
-        for scope in self.told.iter_mut().skip(told::RECORDS).step_by(STRIDE) {
+        for scope in self.numbers.iter_mut().skip(place::RECORDS).step_by(STRIDE) {
             *scope = place(*scope);
         }
     }
 
     /// For the façade.
     pub fn outcome(&self) -> Outcome<'_> {
-        Outcome { lines: &self.lines, wall_ms: self.wall_ms, ..Outcome::told(&self.told) }
+        Outcome { lines: &self.lines, wall_ms: self.wall_ms, ..Outcome::decode(&self.numbers) }
     }
 }
 

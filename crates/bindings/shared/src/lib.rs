@@ -9,7 +9,7 @@
 
 use autothrottle::{
     Boundary, Instant, Robots, Span, Value,
-    boundary::{IDLE, Outcome, STRIDE, told},
+    boundary::{IDLE, Outcome, STRIDE, place},
 };
 use autothrottle_convert::{Exported, exported, js, list, problems, value};
 use autothrottle_shared::{
@@ -192,10 +192,10 @@ impl WasmShared {
     /// The place of the outcome in [`autothrottle::boundary::Settled`].
     pub fn settle(&mut self, now: f64, ticket: f64, mut numbers: Vec<f64>, lines: &str, wall_ms: f64) -> u32 {
         let (now, ticket) = (self.at(now), ticket as u64);
-        for scope in numbers.iter_mut().skip(told::RECORDS).step_by(STRIDE) {
+        for scope in numbers.iter_mut().skip(place::RECORDS).step_by(STRIDE) {
             *scope = self.machine.place_of(ticket, self.names.name(*scope as u32));
         }
-        let outcome = Outcome { lines, wall_ms, ..Outcome::told(&numbers) };
+        let outcome = Outcome { lines, wall_ms, ..Outcome::decode(&numbers) };
         let settlement = self.machine.settle(now, ticket, &outcome);
         self.asked_ms = settlement.asked_ms;
         settlement.settled as u32

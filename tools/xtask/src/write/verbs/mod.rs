@@ -37,7 +37,7 @@ pub const BY_HAND: &[(&str, &str)] = &[
 
 /// Verbs that no host forwards by their name: parts and other forms of those by hand, and what the machine of
 /// a group asks.
-pub const INSIDE: &str = "adopt_known asked_ms budgets_told config digest_told engine has_room \
+pub const INSIDE: &str = "adopt_known asked_ms digest_budgets config digest engine has_room \
     may_send_ahead new notices pause_all reason reason_at reason_scope \
     refused_ms refused_path refused_scope route_by scope_stats_at seed \
     send_ahead send_many_at_once settle_plain settle_unrouted snapshot_of stats_at stats_of \
