@@ -23,7 +23,7 @@ const HINTED = 16
 const NAMED_ONLY = 128
 const NOT_REPLAYABLE = 8192
 
-/** An outcome as the boundary takes it. `encoded` is for `Outcome::decode`, if those beside it are not all. */
+/** An outcome as the boundary takes it. `encoded` is for `Outcome::decode`, if the others are not all. */
 interface Numbers {
   readonly answer: number
   readonly latencyMs: number
