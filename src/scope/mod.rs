@@ -89,7 +89,6 @@ impl Scope {
     }
 
     /// Whether only slots, a delay and a rate bound it, and no answer but a bad one changes that.
-    #[inline(always)]
     pub fn is_express(&self) -> bool {
         self.server.is_none() && self.is_simple()
     }
