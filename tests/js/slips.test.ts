@@ -17,35 +17,21 @@ import {
 } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 import { serve } from './serve.js'
-
-const page = 'https://a.example/page'
-const free = { delay: 0, slotDelay: 0, jitter: false } as const
-
-function make(options: ThrottleOptions = {}, answer: () => unknown = () => new Response('ok')) {
-  const clock = new FakeClock()
-  const fetch = (async () => answer()) as typeof globalThis.fetch
-  return { clock, throttle: createThrottle({ clock, fetch, defaults: free, ...options }) }
-}
-
-const isAtRest = (throttle: Throttle) => {
-  const { waiting, inFlight } = throttle.stats()
-  assert.deepEqual({ waiting, inFlight }, { waiting: 0, inFlight: 0 })
-}
+import { free, isAtRest, never, page, unpaced } from './unpaced.js'
 
 const throws = () => {
   throw new Error('a getter throws')
 }
 const withGetter = (key: string) => Object.defineProperty({}, key, { get: throws })
-const never = () => new Promise<never>(() => {})
 const backedOff = (throttle: Throttle) => throttle.stats().scopes['a.example']?.backoffStep
 
 test('a result with a getter that throws comes through, and its slot comes back', async () => {
   for (const result of ['status', 'statusCode', 'headers'].map(withGetter)) {
-    const { throttle } = make()
+    const { throttle } = unpaced()
     assert.equal(await throttle.run(page, () => result), result)
     isAtRest(throttle)
   }
-  const { throttle } = make()
+  const { throttle } = unpaced()
   const proxy = new Proxy({}, { get: (_, key) => (key === 'then' ? undefined : throws()) })
   assert.equal(await throttle.run(page, () => proxy), proxy)
   isAtRest(throttle)
@@ -53,7 +39,7 @@ test('a result with a getter that throws comes through, and its slot comes back'
 
 test('an error with a getter that throws comes through, and its slot comes back', async () => {
   for (const key of ['status', 'statusCode', 'headers', 'name', 'message', 'code', 'cause', 'response']) {
-    const { throttle } = make()
+    const { throttle } = unpaced()
     const error = Object.defineProperty(new Error('mine'), key, { get: throws })
     const same = (thrown: unknown) => thrown === error
     await assert.rejects(
@@ -62,7 +48,7 @@ test('an error with a getter that throws comes through, and its slot comes back'
       key,
     )
     isAtRest(throttle)
-    const failing = make({ retry: { limit: 1 } }, () => Promise.reject(error))
+    const failing = unpaced({ retry: { limit: 1 } }, () => Promise.reject(error))
     const fetched = failing.throttle.fetch(page).catch((error) => error)
     await failing.clock.advance(60_000)
     assert.ok(same(await fetched), key)
@@ -73,7 +59,7 @@ test('an error with a getter that throws comes through, and its slot comes back'
 test('headers that cannot be read leave the status heard, and a result of run as it is', async () => {
   const headers = new Proxy(new Headers({ 'retry-after': '5' }), {})
   for (const odd of [headers, { 'retry-after': {} }, { 'retry-after': null }, [['retry-after', null]]]) {
-    const { throttle } = make()
+    const { throttle } = unpaced()
     const result = { status: 429, headers: odd }
     assert.equal(await throttle.run(page, () => result), result)
     assert.equal(backedOff(throttle), 1)
@@ -83,7 +69,7 @@ test('headers that cannot be read leave the status heard, and a result of run as
 
 test('a header that is null is left out', async () => {
   for (const headers of [{ 'retry-after': null }, { 'retry-after': undefined }, { 'retry-after': [null] }]) {
-    const { throttle } = make()
+    const { throttle } = unpaced()
     const permit = await throttle.acquire(page)
     permit.settle({ status: 429, headers: headers as never })
     assert.equal(backedOff(throttle), 1)
@@ -94,7 +80,7 @@ test('a header that is null is left out', async () => {
 test('an object that only looks like a signal is refused before anything waits', async () => {
   const lookalikes = [{ throwIfAborted() {} }, { aborted: false }, 'signal', 5, true]
   for (const signal of lookalikes as unknown[] as AbortSignal[]) {
-    const { throttle } = make({ defaults: { ...free, concurrency: 1 } })
+    const { throttle } = unpaced({ defaults: { ...free, concurrency: 1 } })
     const first = await throttle.acquire(page)
     for (const call of [
       () => throttle.acquire(page, { signal }),
@@ -113,7 +99,7 @@ test('a status above 599 comes through with release body', async () => {
     const odd = new Response('odd')
     for (const [key, value] of Object.entries({ status, ok: false }))
       Object.defineProperty(odd, key, { value })
-    const { throttle } = make({ release: 'body' }, () => odd)
+    const { throttle } = unpaced({ release: 'body' }, () => odd)
     const response = await throttle.fetch(page)
     assert.deepEqual([response.status, response.ok, response.clone().status], [status, false, status])
     assert.equal(throttle.stats().inFlight, 1)
@@ -123,7 +109,7 @@ test('a status above 599 comes through with release body', async () => {
 })
 
 test('map ends on an abort and on break while its source gives nothing', async () => {
-  const { throttle, clock } = make()
+  const { throttle, clock } = unpaced()
   let isReturned = false
   async function* source() {
     try {
@@ -150,7 +136,7 @@ test('map ends on an abort and on break while its source gives nothing', async (
 })
 
 test('map waits for a source that can end at once', async () => {
-  const { throttle } = make()
+  const { throttle } = unpaced()
   let isReturned = false
   async function* source() {
     try {
@@ -236,7 +222,7 @@ test('a timeout counts the wait for scopes and the one for permission together',
 })
 
 test('texts, lists, flags and dates are refused where numbers belong, by name', async () => {
-  const { throttle } = make()
+  const { throttle } = unpaced()
   const odd = ['5000', [5000], true, new Date(5000), Number.NaN, {}, null]
   for (const value of odd as number[]) {
     for (const key of ['maxWait', 'requestTimeout', 'delay', 'priority', 'cost']) {
@@ -260,7 +246,7 @@ test('texts, lists, flags and dates are refused where numbers belong, by name', 
 })
 
 test('init.throttle: null is left out, and what is no object is refused', async () => {
-  const { throttle } = make()
+  const { throttle } = unpaced()
   assert.equal((await throttle.fetch(page, { throttle: null as never })).status, 200)
   for (const odd of [5, 'priority', true, []])
     await assert.rejects(throttle.fetch(page, { throttle: odd as never }), /throttle: want an object; got/)
@@ -274,7 +260,7 @@ test('a clock that gives no time from 0 is refused', () => {
 })
 
 test('peek refuses a cost above the quota, also for a scope without requests so far', () => {
-  const { throttle } = make({ defaults: { ...free, quota: 5 }, scopes: { 'big.example': { quota: 9 } } })
+  const { throttle } = unpaced({ defaults: { ...free, quota: 5 }, scopes: { 'big.example': { quota: 9 } } })
   assert.throws(() => throttle.peek(page, { cost: 6 }), CostExceedsQuotaError)
   assert.equal(throttle.peek('https://big.example/', { cost: 6 }).at, 0)
   assert.throws(() => throttle.peek('https://big.example/', { cost: 10 }), CostExceedsQuotaError)
@@ -282,7 +268,7 @@ test('peek refuses a cost above the quota, also for a scope without requests so 
 })
 
 test('to look at a scope makes none', () => {
-  const { throttle } = make({ scopes: { 'b.example': { concurrency: 3 } } })
+  const { throttle } = unpaced({ scopes: { 'b.example': { concurrency: 3 } } })
   assert.equal(throttle.scope('b.example').stats.slots, 3)
   for (let count = 0; count < 100; count++) assert.equal(throttle.scope(`${count}.example`).stats.waiting, 0)
   assert.deepEqual(throttle.stats().scopes, {})
@@ -316,7 +302,7 @@ test('a lost permit beside a clock that broke gives its slot back and throws not
 })
 
 test('refusals of one flight are one step, also where no time passes', async () => {
-  const { throttle } = make(
+  const { throttle } = unpaced(
     { defaults: { ...free, concurrency: 8 } },
     () => new Response('', { status: 429 }),
   )

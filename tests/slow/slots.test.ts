@@ -12,30 +12,19 @@ import {
   createThrottle,
   type Permit,
   type PermitOutcome,
-  type Throttle,
   type ThrottleOptions,
   TimeoutError,
 } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 import { Dice, serve } from '../js/serve.js'
+import { free, isAtRest, never, page, unpaced } from '../js/unpaced.js'
 
-const page = 'https://a.example/page'
-const free = { delay: 0, slotDelay: 0, jitter: false } as const
-
-function make(options: ThrottleOptions, answer: (init: RequestInit) => unknown = () => new Response('ok')) {
-  const clock = new FakeClock()
-  const fetch = (async (_: unknown, init: RequestInit) => answer(init)) as typeof globalThis.fetch
-  return { clock, throttle: createThrottle({ clock, fetch, defaults: free, backoff: false, ...options }) }
-}
-
-const isAtRest = (throttle: Throttle) => {
-  const { waiting, inFlight } = throttle.stats()
-  return assert.deepEqual({ waiting, inFlight }, { waiting: 0, inFlight: 0 })
-}
+/** No answer makes it slower. */
+const make = (options: ThrottleOptions, answer?: Parameters<typeof unpaced>[1]) =>
+  unpaced({ backoff: false, ...options }, answer)
 
 /** A body that says little, and what happens when it is let go of. */
 const body = (cancel: () => unknown) => new ReadableStream({ cancel: () => cancel() as Promise<void> })
-const never = () => new Promise<never>(() => {})
 
 test('an async hook and a server that resets after the headers of a 503: all slots come back', async () => {
   let count = 0

@@ -10,15 +10,16 @@ use std::{
         net::UnixListener,
     },
     path::{Path, PathBuf},
+    slice,
     time::Duration,
 };
 
-use autothrottle_tower::{Error, Local, Offline, Outcome, Role, Throttle};
+use autothrottle_tower::{Error, Local, Offline, Role, Throttle};
+use group::{PAGE, role, take};
 use serde_json::{Value, json};
-use tokio::{task::JoinSet, time::Instant};
 
-const PAGE: &str = "https://a.example/";
-const OK: Outcome<'_> = Outcome::Response { status: 200, headers: None };
+mod group;
+
 /// Where `name` lies, as Node names it.
 const CRAWL: &str = "crawl-1e565680";
 
@@ -50,50 +51,12 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn role(throttle: &Throttle) -> Role {
-    throttle.group().unwrap().role
-}
-
-async fn take(throttle: &Throttle, count: usize) {
-    for _ in 0..count {
-        throttle.acquire(PAGE).await.unwrap().settle(&OK);
-    }
-}
-
 #[tokio::test]
 async fn a_rate_and_a_quota_hold_for_all_of_a_group() {
     let folder = Folder::new("rate");
-    let throttles = [(); 3].map(|()| folder.throttle(&json!({ "rate": 20 })));
-    let mut tasks = JoinSet::new();
-    for throttle in throttles.iter().cycle().take(30) {
-        let throttle = throttle.clone();
-        tasks.spawn(async move {
-            let permit = throttle.acquire(PAGE).await.unwrap();
-            let sent = permit.sent_at();
-            permit.settle(&OK);
-            sent
-        });
-    }
-    let mut sent: Vec<Instant> = tasks.join_all().await;
-    sent.sort();
-    let all = sent[29].duration_since(sent[0]);
-    assert!(all > Duration::from_millis(29 * 50 - 100), "thirty left within {all:?}");
-    let roles = throttles.each_ref().map(role);
-    assert_eq!(roles.iter().filter(|role| **role == Role::Leader).count(), 1, "{roles:?}");
-
+    group::a_rate_holds(|options| folder.throttle(options)).await;
     let folder = Folder::new("quota");
-    let options = json!({ "delay": 0, "concurrency": 30, "quota": { "limit": 10, "window": 600_000 } });
-    let throttles = [(); 3].map(|()| folder.throttle(&options));
-    let mut tasks = JoinSet::new();
-    for throttle in throttles.iter().cycle().take(30) {
-        let throttle = throttle.clone();
-        tasks.spawn(async move { throttle.acquire(PAGE).await.unwrap().settle(&OK) });
-    }
-    for _ in 0..10 {
-        tasks.join_next().await.unwrap().unwrap();
-    }
-    let eleventh = tokio::time::timeout(Duration::from_millis(500), tasks.join_next()).await;
-    assert!(eleventh.is_err(), "an eleventh");
+    group::a_quota_holds(|options| folder.throttle(options)).await;
 }
 
 /// The one that decides leaves, or is dropped: another one decides, and goes on where it was.
@@ -102,19 +65,19 @@ async fn a_leader_that_leaves_is_replaced() {
     let folder = Folder::new("leaves");
     let options = json!({ "rate": 50, "quota": { "limit": 10, "window": 600_000 } });
     let first = folder.throttle(&options);
-    take(&first, 3).await;
+    take(slice::from_ref(&first), 3).await;
     assert_eq!(role(&first), Role::Leader);
     let second = folder.throttle(&options);
-    take(&second, 3).await;
+    take(slice::from_ref(&second), 3).await;
     assert_eq!(role(&second), Role::Member);
     first.leave().await;
     assert_eq!(role(&first), Role::Closed);
     assert!(matches!(first.acquire(PAGE).await, Err(Error::Invalid { .. })));
-    take(&second, 2).await;
+    take(slice::from_ref(&second), 2).await;
     assert_eq!(role(&second), Role::Leader);
     let third = folder.throttle(&options);
     drop(second);
-    take(&third, 2).await;
+    take(slice::from_ref(&third), 2).await;
     assert_eq!(role(&third), Role::Leader);
     let eleventh = tokio::time::timeout(Duration::from_millis(500), third.acquire(PAGE)).await;
     assert!(eleventh.is_err(), "all ten are spent, whichever process decided");
@@ -131,7 +94,7 @@ async fn the_socket_of_a_killed_process_is_not_in_the_way() {
     drop(UnixListener::bind(folder.0.join(CRAWL)).unwrap());
     fs::write(folder.0.join(format!("{CRAWL}.lock")), "").unwrap();
     let throttle = folder.throttle(&json!({ "rate": 50 }));
-    take(&throttle, 3).await;
+    take(slice::from_ref(&throttle), 3).await;
     assert_eq!(role(&throttle), Role::Leader);
     let mode = |name: &str| fs::metadata(folder.0.join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(""), mode(CRAWL)), (0o700, 0o600));
@@ -146,7 +109,7 @@ async fn a_leader_that_is_stopped_is_replaced() {
     // The system accepts for it, and no word comes.
     let silent = UnixListener::bind(folder.0.join(CRAWL)).unwrap();
     let throttle = folder.throttle(&json!({ "rate": 50 }));
-    take(&throttle, 3).await;
+    take(slice::from_ref(&throttle), 3).await;
     assert_eq!(role(&throttle), Role::Leader);
     drop(silent);
 }

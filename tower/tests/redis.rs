@@ -8,17 +8,17 @@ use std::{
     io::{BufRead, BufReader},
     net::TcpListener,
     process::{Child, Command, Stdio},
+    slice,
     time::Duration,
 };
 
-use autothrottle_tower::{Error, Offline, Outcome, Redis, Role, Throttle};
+use autothrottle_tower::{Error, Offline, Redis, Role, Throttle};
+use group::{OK, PAGE, role, take};
 use http::Response;
 use redis::Client;
 use serde_json::{Value, json};
-use tokio::{task::JoinSet, time::Instant};
 
-const PAGE: &str = "https://a.example/";
-const OK: Outcome<'_> = Outcome::Response { status: 200, headers: None };
+mod group;
 
 /// A server of the test's own, which keeps no data.
 struct Server {
@@ -63,54 +63,17 @@ impl Drop for Server {
     }
 }
 
-/// Each of them takes this many permits, four at a time; gives when they left, in order.
-async fn take(throttles: &[Throttle], each: usize) -> Vec<Instant> {
-    let mut tasks = JoinSet::new();
-    for throttle in throttles {
-        for _ in 0..each {
-            let throttle = throttle.clone();
-            tasks.spawn(async move {
-                let permit = throttle.acquire(PAGE).await.unwrap();
-                let sent = permit.sent_at();
-                permit.settle(&OK);
-                sent
-            });
-        }
-    }
-    let mut sent = tasks.join_all().await;
-    sent.sort();
-    sent
-}
-
 #[tokio::test]
 async fn a_rate_and_a_quota_hold_for_all_of_a_group() {
     let Some(server) = Server::start() else { return };
-    let throttles = [(); 3].map(|()| server.throttle("rate", &json!({ "rate": 20 })));
-    let sent = take(&throttles, 10).await;
-    let all = sent[29].duration_since(sent[0]);
-    assert!(all > Duration::from_millis(29 * 50 - 100), "thirty left within {all:?}");
-    let roles = throttles.each_ref().map(|throttle| throttle.group().unwrap().role);
-    assert_eq!(roles.iter().filter(|role| **role == Role::Leader).count(), 1, "{roles:?}");
+    let (throttles, leader) = group::a_rate_holds(|options| server.throttle("rate", options)).await;
     assert_eq!(throttles[0].group().unwrap().members, Some(3));
     // The report of one process about all: its leader knows it, or it has heard.
-    let leader = &throttles[roles.iter().position(|role| *role == Role::Leader).unwrap()];
+    let leader = &throttles[leader];
     assert_eq!(leader.stats().sent, 30);
     assert!((leader.scope_stats("a.example").unwrap().delay_ms - 50.0).abs() < 0.1);
 
-    let options = json!({ "delay": 0, "concurrency": 30, "quota": { "limit": 10, "window": 600_000 } });
-    let throttles = [(); 3].map(|()| server.throttle("quota", &options));
-    let mut tasks = JoinSet::new();
-    for throttle in throttles.iter().cycle().take(30) {
-        let throttle = throttle.clone();
-        tasks.spawn(async move { throttle.acquire(PAGE).await.unwrap().settle(&OK) });
-    }
-    for _ in 0..10 {
-        tasks.join_next().await.unwrap().unwrap();
-    }
-    assert!(
-        tokio::time::timeout(Duration::from_millis(500), tasks.join_next()).await.is_err(),
-        "an eleventh"
-    );
+    group::a_quota_holds(|options| server.throttle("quota", options)).await;
 }
 
 /// GitHub's budgets: one that is used up keeps no request of another back, in whichever process an answer says so.
@@ -146,16 +109,16 @@ async fn a_leader_that_leaves_is_replaced() {
     let Some(server) = Server::start() else { return };
     let options = json!({ "rate": 50 });
     let first = server.throttle("leaves", &options);
-    take(std::slice::from_ref(&first), 3).await;
-    assert_eq!(first.group().unwrap().role, Role::Leader);
+    take(slice::from_ref(&first), 3).await;
+    assert_eq!(role(&first), Role::Leader);
     let second = server.throttle("leaves", &options);
-    take(std::slice::from_ref(&second), 3).await;
-    assert_eq!(second.group().unwrap().role, Role::Member);
+    take(slice::from_ref(&second), 3).await;
+    assert_eq!(role(&second), Role::Member);
     first.leave().await;
-    assert_eq!(first.group().unwrap().role, Role::Closed);
+    assert_eq!(role(&first), Role::Closed);
     assert!(matches!(first.acquire(PAGE).await, Err(Error::Invalid { .. })));
-    take(std::slice::from_ref(&second), 3).await;
-    assert_eq!(second.group().unwrap().role, Role::Leader);
+    take(slice::from_ref(&second), 3).await;
+    assert_eq!(role(&second), Role::Leader);
     let third = server.throttle("leaves", &options);
     drop(second);
     take(&[third], 3).await;
@@ -184,7 +147,7 @@ async fn a_store_that_is_gone_is_told_and_comes_back() {
     let Some(mut server) = Server::start() else { return };
     let redis = Redis::new(server.client(), "gone").offline(Offline::Fail);
     let throttle = Throttle::shared(json!({ "rate": 50 }), redis).unwrap();
-    take(std::slice::from_ref(&throttle), 3).await;
+    take(slice::from_ref(&throttle), 3).await;
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     let refused = loop {
