@@ -1,4 +1,4 @@
-//! What holds for the throttles of one group, whichever way its processes share a limit.
+//! Rules of one group of throttles, whichever way its processes share a limit.
 
 use std::time::Duration;
 
