@@ -115,7 +115,7 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
     index == a.len() && index == b.len()
 }
 
-/// One of the objects that options are made of: a row of [`sections`].
+/// One of the objects that options are made of: a row of `sections` in `table.rs`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Section(pub(super) u8);
 
