@@ -22,6 +22,8 @@ pub struct Typed(u8);
 /// In the order of the bits.
 const KEYS: [&str; 7] = ["delay", "slotDelay", "rate", "concurrency", "jitter", "quota", "rampup"];
 
+const _: () = assert!(1_u32 << KEYS.len() <= Typed::MAX_DELAY.0 as u32, "a bit of its own for each key");
+
 impl Typed {
     /// `delay`.
     pub const DELAY: Self = Self(1);

@@ -1,7 +1,7 @@
 /**
  * Builds the package: Rust → WebAssembly → bindings in `pkg/` → TypeScript in `dist/`.
  *
- * Does all of its own set-up: the wasm target through rustup, npm's packages, the bindings generator of
+ * `--core` leaves the component out. Does all of its own set-up: the wasm target through rustup, npm's packages, the bindings generator of
  * exactly the locked version (a crate of this workspace). Steps whose inputs did not change are cheap or
  * skipped.
  */
@@ -206,4 +206,5 @@ async function inflater() {
   writeFileSync(`${root}/pkg/inflate.d.ts`, `export declare function ${types}\n`)
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main(build)
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  await main(() => build({ withComponent: !process.argv.includes('--core') }))
