@@ -1,9 +1,9 @@
 /**
  * Builds the package: Rust → WebAssembly → bindings in `pkg/` → TypeScript in `dist/`.
  *
- * `--core` leaves the component out. Does all of its own set-up: the wasm target through rustup, npm's packages, the bindings generator of
- * exactly the locked version (a crate of this workspace). Steps whose inputs did not change are cheap or
- * skipped.
+ * `--core` leaves the component out. Does all of its own set-up: the wasm target through rustup, npm's
+ * packages, the bindings generator of exactly the locked version (a crate of this workspace). Steps whose
+ * inputs did not change are cheap or skipped.
  */
 import { createHash } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
