@@ -42,15 +42,10 @@ pub trait Setting: Copy {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Middle(pub f64);
 
-#[inline(always)]
-fn number(default: DefaultValue) -> f64 {
-    if let DefaultValue::Number(number) = default { number } else { 0.0 }
-}
-
 impl Setting for f64 {
     #[inline(always)]
     fn usual(default: DefaultValue) -> Self {
-        number(default)
+        default.number()
     }
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
@@ -61,7 +56,7 @@ impl Setting for f64 {
 impl Setting for u32 {
     #[inline(always)]
     fn usual(default: DefaultValue) -> Self {
-        number(default) as Self
+        default.number() as Self
     }
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
@@ -72,7 +67,7 @@ impl Setting for u32 {
 impl Setting for Span {
     #[inline(always)]
     fn usual(default: DefaultValue) -> Self {
-        Self::from_millis(number(default))
+        Self::from_millis(default.number())
     }
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
@@ -83,7 +78,7 @@ impl Setting for Span {
 impl Setting for bool {
     #[inline(always)]
     fn usual(default: DefaultValue) -> Self {
-        default == DefaultValue::Flag(true)
+        default.flag()
     }
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
@@ -96,7 +91,7 @@ impl Setting for jitter::Config {
     fn usual(default: DefaultValue) -> Self {
         match default {
             DefaultValue::Flag(true) => Self::WIDE,
-            default => Self::around(number(default)),
+            default => Self::around(default.number()),
         }
     }
 
@@ -108,7 +103,7 @@ impl Setting for jitter::Config {
 impl Setting for Middle {
     #[inline(always)]
     fn usual(default: DefaultValue) -> Self {
-        Self(number(default))
+        Self(default.number())
     }
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
@@ -118,7 +113,11 @@ impl Setting for Middle {
 
 impl Setting for Option<u32> {
     #[inline(always)]
-    fn usual(_: DefaultValue) -> Self {
+    fn usual(default: DefaultValue) -> Self {
+        debug_assert!(
+            matches!(default, DefaultValue::Unset | DefaultValue::Flag(false)),
+            "no value by default"
+        );
         None
     }
 
@@ -129,7 +128,11 @@ impl Setting for Option<u32> {
 
 impl Setting for Option<Span> {
     #[inline(always)]
-    fn usual(_: DefaultValue) -> Self {
+    fn usual(default: DefaultValue) -> Self {
+        debug_assert!(
+            matches!(default, DefaultValue::Unset | DefaultValue::Flag(false)),
+            "no value by default"
+        );
         None
     }
 
@@ -140,7 +143,11 @@ impl Setting for Option<Span> {
 
 impl Setting for Option<rate::Config> {
     #[inline(always)]
-    fn usual(_: DefaultValue) -> Self {
+    fn usual(default: DefaultValue) -> Self {
+        debug_assert!(
+            matches!(default, DefaultValue::Unset | DefaultValue::Flag(false)),
+            "no value by default"
+        );
         None
     }
 
@@ -152,7 +159,7 @@ impl Setting for Option<rate::Config> {
 impl<T: Settings> Setting for Option<T> {
     #[inline(always)]
     fn usual(default: DefaultValue) -> Self {
-        (default == DefaultValue::Flag(true)).then(T::default)
+        default.flag().then(T::default)
     }
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {

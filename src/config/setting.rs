@@ -53,7 +53,8 @@ pub enum DefaultValue {
 }
 
 impl DefaultValue {
-    /// The number; anything else is an error of the compiler's, as for the others.
+    /// The number; anything else is an error of the table's, as for the others.
+    #[inline(always)]
     pub(crate) const fn number(self) -> f64 {
         match self {
             Self::Number(number) => number,
@@ -62,6 +63,7 @@ impl DefaultValue {
     }
 
     /// The flag.
+    #[inline(always)]
     pub(crate) const fn flag(self) -> bool {
         match self {
             Self::Flag(flag) => flag,

@@ -52,6 +52,8 @@ async function imports(withTypes = false): Promise<Graph> {
   )
 }
 
+const values = imports()
+
 /** The first circle of a graph, its files in the order of their imports. */
 function circleOf(graph: Graph): string[] | undefined {
   const done = new Set<string>()
@@ -104,7 +106,7 @@ test('a circle is found, and a file that many import is none', () => {
 })
 
 test('files of TypeScript import each other in no circle', async () => {
-  const graph = await imports()
+  const graph = await values
   assert.ok(graph.get('throttle/throttle.ts')?.includes('core/scheduler.ts'), 'imports are seen')
   assert.deepEqual(circleOf(graph), undefined)
 })
@@ -120,7 +122,7 @@ test('in core and command, types know each other in no circle either', async () 
 })
 
 test('files of TypeScript import from folders below their own', async () => {
-  for (const [file, needed] of await imports())
+  for (const [file, needed] of await values)
     for (const other of needed) {
       const [from, to] = [folderOf(file), folderOf(other)]
       const isDown = from === to || levelOf(to) < levelOf(from)
