@@ -116,6 +116,12 @@ async def test_a_redirect_that_asks_for_too_long_is_an_error(clock: FakeClock) -
         await driven(clock, client.get(URL, follow_redirects=True))
 
 
+async def test_a_redirect_to_no_url_is_the_answer(clock: FakeClock) -> None:
+    _, client = client_of(clock, Server(clock, httpx.Response(302, headers={"Location": "https://[b/"})))
+    response = await driven(clock, client.get(URL))
+    assert response.status_code == 302
+
+
 async def test_a_body_that_is_here_already_gives_its_slot_back(clock: FakeClock) -> None:
     throttle, client = client_of(clock, Server(clock), release="body")
     assert (await client.get(URL)).text == "ok"

@@ -206,7 +206,8 @@ async def test_an_answer_of_a_host_decides(case: dict[str, Any], clock: FakeCloc
             return httpx.Response(200)
         told = case["robots"][min(files, len(case["robots"]) - 1)]
         files += 1
-        return httpx.Response(told.get("status", 200), stream=Text(told))
+        headers = {"location": told["location"]} if "location" in told else {}
+        return httpx.Response(told.get("status", 200), headers=headers, stream=Text(told))
 
     scopes = case.get("scopes")
     options: dict[str, Any] = {"defaults": {"delay": 1, "jitter": False, "backoff": False}}

@@ -11,6 +11,7 @@ import { FakeClock } from 'autothrottle/testing'
 
 interface Answer {
   status?: number
+  location?: string
   text?: string
   /** Filled up to that many bytes with a comment, and then this. */
   pad?: number
@@ -40,7 +41,7 @@ const cases: Case[] = readFileSync(new URL('../vectors/robots-answers.jsonl', im
   .filter(Boolean)
   .map((line) => JSON.parse(line))
 
-function answered({ status = 200, text = '', pad, after = '', breaks = false }: Answer): Response {
+function answered({ status = 200, location, text = '', pad, after = '', breaks = false }: Answer): Response {
   const whole = pad === undefined ? text : `${text}#${'x'.repeat(pad - text.length - 1)}${after}`
   const body = new ReadableStream({
     start(controller) {
@@ -51,7 +52,7 @@ function answered({ status = 200, text = '', pad, after = '', breaks = false }: 
       controller.error(new TypeError('terminated'))
     },
   })
-  return new Response(body, { status })
+  return new Response(body, { status, headers: location === undefined ? {} : { location } })
 }
 
 for (const { name, scopes, retry, methods, robots, asks, asked, gap } of cases)

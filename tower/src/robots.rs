@@ -105,7 +105,7 @@ impl Robots {
         F: Future<Output = Result<Response<R>, BoxError>>,
         R: Body,
     {
-        if !matches!(url.scheme(), "http" | "https") || url.path() == "/robots.txt" {
+        if !is_http(url) || url.path() == "/robots.txt" {
             return Ok(false);
         }
         let (host, before) = self.host(url.origin().ascii_serialization());
@@ -194,8 +194,9 @@ where
     for hops in 0.. {
         let Ok(response) = send(from.clone()).await else { return Asked::Nothing };
         let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
-        match place.and_then(|place| from.join(place).ok()) {
-            Some(to) if response.status().is_redirection() && hops < MOST_REDIRECTS => from = to,
+        let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+        match place.and_then(|place| from.join(place).ok()).filter(is_http) {
+            Some(to) if is_redirect && hops < MOST_REDIRECTS => from = to,
             _ if response.status().is_server_error() => break,
             _ if response.status() == StatusCode::TOO_MANY_REQUESTS => break,
             _ if response.status().is_success() => {
@@ -206,6 +207,10 @@ where
         }
     }
     Asked::Nothing
+}
+
+fn is_http(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
 }
 
 /// A request to a host whose file names a pace is in the host's scope, whatever scopes it has.

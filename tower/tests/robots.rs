@@ -151,7 +151,11 @@ fn told(answer: &Value) -> Response<Text> {
     }
     let breaks = !text.is_empty() && answer["breaks"] == true;
     let body = Text { bytes: Some(text.into_bytes()), breaks };
-    Response::builder().status(answer["status"].as_u64().unwrap_or(200) as u16).body(body).unwrap()
+    let mut response = Response::builder().status(answer["status"].as_u64().unwrap_or(200) as u16);
+    if let Some(place) = answer["location"].as_str() {
+        response = response.header("location", place);
+    }
+    response.body(body).unwrap()
 }
 
 async fn play(case: &Value) {

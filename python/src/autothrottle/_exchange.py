@@ -180,9 +180,12 @@ def _is_empty(method: str, outcome: Outcome) -> bool:
 
 
 def place_of(url: str, headers: Any) -> str | None:
-    """Where a redirect leads."""
+    """Where a redirect leads; ``None`` where that is no URL."""
     place = _field(headers, "location")
-    return None if place is None else urldefrag(urljoin(url, place))[0]
+    try:
+        return None if place is None else urldefrag(urljoin(url, place))[0]
+    except ValueError:
+        return None
 
 
 def _field(headers: Any, wanted: str) -> str | None:
@@ -330,6 +333,7 @@ _DAY = 86_400 * NANOS
 _MINUTE = 60 * NANOS
 _MOST_HOSTS = 10_000
 _MOST_REDIRECTS = 5
+_HTTP = ("http", "https")
 
 
 class _BrokenBodyError(Exception):
@@ -384,7 +388,7 @@ class Robots:
         """
         url = call.request.url
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or parts.path == "/robots.txt":
+        if parts.scheme not in _HTTP or parts.path == "/robots.txt":
             return
         origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
         known = self._known.get(origin)
@@ -446,7 +450,7 @@ class Robots:
                 await call.discard(response)
                 if exchanged.release is not None:
                     exchanged.release(None)
-            if place is None:
+            if place is None or urlsplit(place).scheme not in _HTTP:
                 return text[:MOST_ROBOTS_BYTES]
             url = place
         return b""
