@@ -20,7 +20,8 @@ Scopes: TypeAlias = str | Sequence[str] | Mapping[str, float]
 _PLAIN = re.compile(r"https?://((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|\Z)")
 _IN_NAME = re.compile(r"://(?:[^/?#]*@)?([^/?#]*)")
 _PATTERN = re.compile(r"(?=.*\*)[\w.*-]+")
-_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?")
+_HOST = re.compile(r"[\w\x80-\U0010ffff-]+(?:\.[\w\x80-\U0010ffff-]+)+(?::[0-9]+)?")
+_LETTER = re.compile(r"[a-zA-Z\x80-\U0010ffff]")
 _IPV6 = re.compile(r"[\da-f]*(?::[\da-f]*){2,7}", re.IGNORECASE)
 
 
@@ -94,7 +95,7 @@ def host_of_name(name: object) -> str | None:
         return None
     text = name.strip().removesuffix("/")
     is_address = _IPV6.fullmatch(text) is not None
-    if not is_address and (_HOST.fullmatch(text) is None or not any(map(str.isalpha, text))):
+    if not is_address and (_HOST.fullmatch(text) is None or _LETTER.search(text) is None):
         return None
     try:
         hosts = [
