@@ -85,8 +85,9 @@ pub use error::{ConfigError, Problem, SubmitError};
 pub use feedback::{Answer, Failure, Feedback, Hint};
 pub use headers::Hints;
 pub use observe::{
-    BudgetStats, Diagnostic, ERRORS, EVENTS, Effective, ErrorForm, ErrorRow, EventRow, Heard, Held, Notice,
-    Pace, ScopeStats, Several, SharedStats, Shares, Stall, Stats, WARNINGS, Warning, Watch,
+    BudgetStats, Diagnostic, ERRORS, EVENTS, Effective, ErrorForm, ErrorRow, EventForm, EventRow, FieldType,
+    Heard, Held, Notice, Pace, ScopeStats, Several, SharedStats, Shares, Stall, Stats, WARNINGS, Warning,
+    Watch,
 };
 pub use policies::Memory;
 pub use policy::quota::Cost;

@@ -70,7 +70,19 @@ export interface CancelEvent extends RequestEvent {
   readonly error: unknown
 }
 
-/** A scope's delay, backoff step or hold changed. */
+/** A scope has answered only badly for `stallAfter`. Once, until it answers well again. */
+export interface StallEvent extends Event {
+  /** The scope. */
+  readonly scope: string
+  /** For how long, in milliseconds. */
+  readonly forMs: number
+  /** Rejects everything that waits for the scope, with a `StalledError` unless you give another. */
+  fail(error?: unknown): void
+}
+
+// written by `cargo xtask write`: classes of events
+
+/** A scope's pace changed: its delay, backoff step or hold. */
 export interface ScopeEvent extends Event {
   /** The scope. */
   readonly scope: string
@@ -84,30 +96,23 @@ export interface ScopeEvent extends Event {
   readonly askedMs: number | undefined
 }
 
-/** Something noteworthy that is no error. */
+/** The throttle does something else than you typed, or than it promises. Each comes once. */
 export interface WarningEvent extends Event {
-  /** Which warning. `docs/events.md` says what each means and what to do. */
+  /** Which warning it is. `docs/events.md` says what each means and what to do. */
   readonly code: WarningCode
-  /** In words. */
+  /** A sentence about the event, and the advice. */
   readonly message: string
   /** The scope in which it was noticed, if it is about one. */
   readonly scope: string | undefined
 }
 
-/** A scope has answered only badly for `stallAfter`. Once, until it answers well again. */
-export interface StallEvent extends Event {
-  /** The scope. */
-  readonly scope: string
-  /** For how long, in milliseconds. */
-  readonly forMs: number
-  /** Rejects everything that waits for the scope, with a `StalledError` unless you give another. */
-  fail(error?: unknown): void
-}
-
 /** Another process decides for the group, others are in it, or the way to them broke or is open again. */
 export interface SharedEvent extends Event {
+  /** The group, as this process sees it from now on. */
   readonly shared: SharedStats
 }
+
+// end of what is written
 
 /** Events of a throttle by name. */
 export interface ThrottleEvents {

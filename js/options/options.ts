@@ -8,6 +8,8 @@
 
 import type { RateOptions } from './generated.js'
 
+// written by `cargo xtask write`: objects of settings
+
 export type {
   AutoThrottleOptions,
   BackoffOptions,
@@ -21,6 +23,8 @@ export type {
   ScopeOptions,
   ThrottleOptions,
 } from './generated.js'
+
+// end of what is written
 
 /**
  * How far a delay may stray from its mean, drawn once per send: `true` is ±50 %, `0.2` ±20 %, a pair its

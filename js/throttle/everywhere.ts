@@ -1,55 +1,23 @@
 /** The exports that the main entry and `autothrottle/slim` have in common: all that a page can use. */
 export type { HeadersLike, Hints, QuotaHint, SomeHints } from '../answers/headers.js'
 export {
-  BodyNotReplayableError,
   ClosedError,
   ConfigError,
   CostExceedsQuotaError,
   DisallowedError,
-  EngineBrokenError,
-  ManagerError,
   NestedError,
   type Problem,
-  QueueFullError,
   RetryAfterTooLongError,
-  ScopeDownError,
   SnapshotError,
-  StalledError,
   ThrottleError,
   TimeoutError,
-  WasmBlockedError,
 } from '../base/errors.js'
-export type {
-  CancelEvent,
-  QueuedEvent,
-  ScopeEvent,
-  SendEvent,
-  SettleEvent,
-  SharedEvent,
-  StallEvent,
-  ThrottleEvents,
-  WarningEvent,
-} from '../core/events.js'
+export type { ThrottleEvents } from '../core/events.js'
 export type { MapOptions } from '../core/map.js'
 export type { Permit, PermitOutcome } from '../core/permit.js'
 export type { FetchOptions, RequestOptions, RunOptions, ThrottledRequestInit } from '../core/requests.js'
 export type { RobotsRules } from '../fetch/robots.js'
-export type {
-  AutoThrottleOptions,
-  BackoffOptions,
-  Clock,
-  EngineOptions,
-  HeaderMap,
-  Jitter,
-  QuotaOptions,
-  RampupOptions,
-  Rate,
-  RateOptions,
-  RetryOptions,
-  RobotsOptions,
-  ScopeOptions,
-  ThrottleOptions,
-} from '../options/options.js'
+export type * from '../options/options.js'
 export type { ScopeControl } from '../scopes/control.js'
 export {
   addScope,
@@ -71,3 +39,32 @@ export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from 
 export type { BudgetStats, Peek, Reason, ScopeStats, Snapshot, Stats } from '../wasm/engine.js'
 export type { Build } from '../wasm/load/build.js'
 export { createThrottle, type Throttle, throttledFetch } from './throttle.js'
+
+// written by `cargo xtask write`: errors of one form
+
+export {
+  BodyNotReplayableError,
+  EngineBrokenError,
+  ManagerError,
+  QueueFullError,
+  ScopeDownError,
+  StalledError,
+  WasmBlockedError,
+} from '../base/errors.js'
+
+// end of what is written
+
+// written by `cargo xtask write`: classes of events
+
+export type {
+  CancelEvent,
+  QueuedEvent,
+  ScopeEvent,
+  SendEvent,
+  SettleEvent,
+  SharedEvent,
+  StallEvent,
+  WarningEvent,
+} from '../core/events.js'
+
+// end of what is written

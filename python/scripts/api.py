@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -41,13 +41,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
     ("Statistics of a scope", "", ["_stats.py ScopeStats"]),
     ("Of one budget: `stats.budgets[name]`", "", ["_stats.py BudgetStats"]),
     ("Statistics of a shared limit", "", ["_stats.py SharedStats"]),
-    ("Events `queued`, `send`", "event.", ["_events.py RequestEvent"]),
-    ("Event `settle`: these as well", "event.", ["_events.py SettleEvent"]),
-    ("Event `cancel`: these as well", "event.", ["_events.py CancelEvent"]),
-    ("Events `backoff`, `recover`, `delay`, `hold`", "event.", ["_events.py ScopeEvent"]),
-    ("Event `stall`", "event.", ["_events.py StallEvent"]),
-    ("Event `warning`", "event.", ["_events.py WarningEvent"]),
-    ("Event `shared`", "event.", ["_events.py SharedEvent"]),
+    ("Events", "event.", []),
     ("Rules for scopes", "", ["_scopes.py by_host by_endpoint by_domain_hierarchy add_scope"]),
     ("Hooks", "", ["_hooks.py ScopeRequest Backoffs update_scope_backoff"]),
     ("What a hook says of one scope", "", ["_hooks.py ScopeBackoff"]),
@@ -106,7 +100,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
     ("What a scope manager of Scrapy gets", "answer.", ["scrapy/_managers.py ScopeAnswer"]),
     ("The engine alone: `autothrottle.engine`", "engine.", ["_native.pyi Engine parse_hints parse_robots"]),
 ]
-"""A heading, how one gets at the members, and files with the names in them."""
+"""A heading, how one gets at the members, and files with the names in them; those of events are written."""
 
 HIDDEN = {
     # The way between a permit and its scheduler, across files of the package.
@@ -138,13 +132,15 @@ def parsed(name: str) -> ast.Module:
     return ast.parse((SOURCE / name).read_text(encoding="utf-8"))
 
 
-def public_names() -> set[str]:
-    """The exports of the public modules."""
+def public_names(modules: Sequence[str] = PUBLIC) -> set[str]:
+    """The exports of the public modules, or of some."""
     found: set[str] = set()
-    for name in PUBLIC:
+    for name in modules:
         for node in parsed(f"{name}.py").body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                found.update(ast.literal_eval(node.value))
+            if isinstance(node, (ast.Assign, ast.AugAssign)):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if ast.unparse(target) == "__all__":
+                    found.update(ast.literal_eval(node.value))
     return found
 
 
@@ -321,10 +317,35 @@ def data() -> str:
     return page
 
 
+def events(prefix: str) -> Iterator[tuple[str, str, list[str]]]:
+    """A section for each class of events, in the order of the union of all."""
+    body = parsed("_events.py").body
+    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    aliases = {
+        ast.unparse(node.target): node.value
+        for node in body
+        if isinstance(node, ast.AnnAssign) and node.value is not None
+    }
+    for name in ast.unparse(aliases["Event"]).split(" | "):
+        kinds = re.findall(r"'(\w+)'", ast.unparse(aliases[f"{name.removesuffix('Event')}Kind"]))
+        title = f"Event{'s' if len(kinds) > 1 else ''} " + ", ".join(f"`{kind}`" for kind in kinds)
+        also = ": these as well" if classes[name].bases else ""
+        yield title + also, prefix, [f"_events.py {name}"]
+
+
+def sections() -> Iterator[tuple[str, str, list[str]]]:
+    """Those of the list, with those of events in their place."""
+    for section in SECTIONS:
+        if section[0] == "Events":
+            yield from events(section[1])
+        else:
+            yield section
+
+
 def api() -> str:
     """The page."""
     page = HEAD
-    for title, prefix, parts in SECTIONS:
+    for title, prefix, parts in sections():
         page += f"\n## {title}\n\n| member | what it does |\n|---|---|\n"
         for part in parts:
             file, *names = part.split()

@@ -64,8 +64,7 @@ spec.loader.exec_module(api)
 # Names of types that another page or a signature explains.
 ELSEWHERE = {
     # settings.md has each option.
-    *("AutoThrottleOptions", "BackoffOptions", "QuotaOptions", "RampupOptions", "RateOptions"),
-    *("RetryOptions", "RobotsOptions", "ScopeOptions", "ThrottleOptions"),
+    *api.public_names(["options"]),
     # A list of words.
     *("Reason", "Event"),
 }

@@ -10,7 +10,7 @@ mod warnings;
 
 pub use self::{
     errors::{ERRORS, ErrorForm, ErrorRow},
-    events::{EVENTS, EventRow},
+    events::{EVENTS, EventForm, EventRow, FieldType},
     meter::{Effective, Shares},
     notices::{Diagnostic, Heard, Held, Notice, Pace, Several, Stall, Watch},
     stats::{BudgetStats, ScopeStats, SharedStats, Stats},

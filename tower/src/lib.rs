@@ -72,10 +72,7 @@ pub use error::Error;
 pub use layer::{BoxError, Throttled};
 #[cfg(all(feature = "local", unix))]
 pub use local::Local;
-pub use options::{
-    AutoThrottleOptions, BackoffOptions, BackoffTarget, Jitter, LongRetryAfter, Options, QuotaOptions,
-    Quotas, RampupOptions, Rate, RateOptions, RetryOptions, ScopeOptions, Switch,
-};
+pub use options::*;
 pub use permit::{Charge, Permit};
 #[cfg(feature = "redis")]
 pub use redis::Redis;

@@ -235,6 +235,13 @@ macro_rules! options {
                 Self::With(options)
             }
         })*
+
+        /// Each struct by name: options with one setting, as the engine reads them.
+        #[cfg(test)]
+        const STRUCTS: &[(&str, fn() -> Vec<(&'static str, Value)>)] = &[$((stringify!($name), || {
+            let read = |options| crate::throttle::value_of(options, "options").unwrap();
+            $name::each().into_iter().map(|(key, options)| (key, read(options))).collect()
+        })),*];
     };
 }
 

@@ -7,16 +7,7 @@ for clients, ``autothrottle.engine`` for people with a loop of their own, ``auto
 
 from ._base import ScopeControl
 from ._clock import Clock
-from ._events import (
-    CancelEvent,
-    Event,
-    RequestEvent,
-    ScopeEvent,
-    SettleEvent,
-    SharedEvent,
-    StallEvent,
-    WarningEvent,
-)
+from ._events import *
 from ._hooks import ScopeBackoff, ScopeRequest, SomeHints, update_scope_backoff
 from ._managers import ManagedAnswer, ManagedSend, ScopeManager
 from ._native import Engine
@@ -27,89 +18,32 @@ from ._seconds import Peek
 from ._stats import BudgetStats, ScopeStats, Stats
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
-from .errors import (
-    BodyNotReplayableError,
-    ClosedError,
-    ConfigError,
-    CostExceedsQuotaError,
-    DisallowedError,
-    ManagerError,
-    Problem,
-    QueueFullError,
-    RetryAfterTooLongError,
-    ScopeDownError,
-    SharedError,
-    SnapshotError,
-    StalledError,
-    ThrottleError,
-    ThrottleTimeoutError,
-    ThrottleWarning,
-)
-from .options import (
-    AutoThrottleOptions,
-    BackoffOptions,
-    QuotaOptions,
-    RampupOptions,
-    RateOptions,
-    RetryOptions,
-    RobotsOptions,
-    ScopeOptions,
-    ThrottleOptions,
-)
+from .errors import *
+from .options import *
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AutoThrottleOptions",
-    "BackoffOptions",
-    "BodyNotReplayableError",
     "BudgetStats",
-    "CancelEvent",
     "Clock",
-    "ClosedError",
-    "ConfigError",
-    "CostExceedsQuotaError",
-    "DisallowedError",
     "Engine",
-    "Event",
     "ManagedAnswer",
     "ManagedSend",
-    "ManagerError",
     "Peek",
     "Permit",
     "Problem",
-    "QueueFullError",
-    "QuotaOptions",
-    "RampupOptions",
-    "RateOptions",
-    "RequestEvent",
     "RequestOptions",
-    "RetryAfterTooLongError",
-    "RetryOptions",
-    "RobotsOptions",
     "ScopeBackoff",
     "ScopeControl",
-    "ScopeDownError",
-    "ScopeEvent",
     "ScopeManager",
-    "ScopeOptions",
     "ScopeRequest",
     "ScopeStats",
-    "SettleEvent",
-    "SharedError",
-    "SharedEvent",
-    "SnapshotError",
     "SomeHints",
-    "StallEvent",
-    "StalledError",
     "Stats",
     "ThreadThrottle",
     "Throttle",
     "ThrottleError",
-    "ThrottleOptions",
-    "ThrottleTimeoutError",
     "ThrottleWarning",
-    "WarningEvent",
     "add_scope",
     "by_domain_hierarchy",
     "by_endpoint",
@@ -117,3 +51,39 @@ __all__ = [
     "request_options",
     "update_scope_backoff",
 ]
+# written by `cargo xtask write`: exports
+__all__ += [
+    "AutoThrottleOptions",
+    "BackoffOptions",
+    "BodyNotReplayableError",
+    "CancelEvent",
+    "ClosedError",
+    "ConfigError",
+    "CostExceedsQuotaError",
+    "DisallowedError",
+    "Event",
+    "HeaderMapOptions",
+    "ManagerError",
+    "NestedError",
+    "QueueFullError",
+    "QuotaOptions",
+    "RampupOptions",
+    "RateOptions",
+    "RequestEvent",
+    "RetryAfterTooLongError",
+    "RetryOptions",
+    "RobotsOptions",
+    "ScopeDownError",
+    "ScopeEvent",
+    "ScopeOptions",
+    "SettleEvent",
+    "SharedError",
+    "SharedEvent",
+    "SnapshotError",
+    "StallEvent",
+    "StalledError",
+    "ThrottleOptions",
+    "ThrottleTimeoutError",
+    "WarningEvent",
+]
+# end of what is written

@@ -91,23 +91,6 @@ class CancelEvent(RequestEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeEvent:
-    """A scope's pace changed: ``backoff``, ``recover``, ``delay`` or ``hold``."""
-
-    kind: EventKind
-    scope: str
-    """The scope."""
-    delay: float
-    """Its delay in seconds: its own, or the longer one of backoff."""
-    step: int
-    """Steps of backoff in force."""
-    hold_until: float | None
-    """Until when it is held, in seconds of the throttle's clock."""
-    asked: float | None = None
-    """Of a hold that was cut to ``backoff.max_hold``: what the server asked for, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
 class StallEvent:
     """A scope has answered only badly for ``stall_after``. Once, until it answers well again."""
 
@@ -120,13 +103,33 @@ class StallEvent:
     """Rejects what waits for the scope: with a ``StalledError``, or with an error that you give."""
 
 
+# written by `cargo xtask write`: classes of events
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeEvent:
+    """A scope's pace changed: its delay, backoff step or hold."""
+
+    kind: EventKind
+    scope: str
+    """The scope."""
+    delay: float
+    """Its delay in seconds: its own, or the longer one of backoff."""
+    step: int
+    """Steps of backoff in force."""
+    hold_until: float | None
+    """Until when it is held, in seconds of the throttle's clock."""
+    asked: float | None
+    """Of a ``hold`` that was cut to ``backoff.max_hold``: what the server asked for, in seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class WarningEvent:
     """The throttle does something else than you typed, or than it promises. Each comes once."""
 
     kind: EventKind
     code: WarningCode
-    """Which warning it is: events.md lists them."""
+    """Which warning it is. ``docs/events.md`` says what each means and what to do."""
     message: str
     """A sentence about the event, and the advice."""
     scope: str | None
@@ -142,8 +145,21 @@ class SharedEvent:
     """The group, as this process sees it from now on."""
 
 
+# end of what is written
+
 T = TypeVar("T")
 # written by `cargo xtask write`: listeners
+__all__ = [
+    "CancelEvent",
+    "Event",
+    "RequestEvent",
+    "ScopeEvent",
+    "SettleEvent",
+    "SharedEvent",
+    "StallEvent",
+    "WarningEvent",
+]
+
 Event: TypeAlias = (
     RequestEvent | SettleEvent | CancelEvent | ScopeEvent | StallEvent | WarningEvent | SharedEvent
 )

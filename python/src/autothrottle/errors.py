@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
-__all__ = [
+__all__ = ["Problem", "ThrottleError", "ThrottleWarning"]
+# written by `cargo xtask write`: names of errors
+__all__ += [
     "BodyNotReplayableError",
     "ClosedError",
     "ConfigError",
@@ -17,17 +19,15 @@ __all__ = [
     "DisallowedError",
     "ManagerError",
     "NestedError",
-    "Problem",
     "QueueFullError",
     "RetryAfterTooLongError",
     "ScopeDownError",
     "SharedError",
     "SnapshotError",
     "StalledError",
-    "ThrottleError",
     "ThrottleTimeoutError",
-    "ThrottleWarning",
 ]
+# end of what is written
 
 
 class Problem(NamedTuple):

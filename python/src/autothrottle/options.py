@@ -32,6 +32,19 @@ Jitter: TypeAlias = bool | float | tuple[float, float]
 Snapshot: TypeAlias = Mapping[str, Any]
 """The result of ``throttle.snapshot()``."""
 
+__all__ = [
+    "AutoThrottleOptions",
+    "BackoffOptions",
+    "HeaderMapOptions",
+    "QuotaOptions",
+    "RampupOptions",
+    "RateOptions",
+    "RetryOptions",
+    "RobotsOptions",
+    "ScopeOptions",
+    "ThrottleOptions",
+]
+
 
 class HeaderMapOptions(TypedDict, total=False):
     """How one server's headers are to be read. Names are those of header fields, in any case."""

@@ -1,11 +1,16 @@
-//! The lists of events in TypeScript and Python, and their table in `docs/events.md`, from
-//! `src/observe/events.rs`.
+//! The lists of events in TypeScript and Python, classes of those whose fields have plain types, and their
+//! table in `docs/events.md`, from `src/observe/events.rs`.
 
 use std::{fmt::Write, path::Path};
 
-use autothrottle::{EVENTS, EventRow};
+use autothrottle::{EVENTS, EventForm, EventRow, FieldType, record::camel_case};
 
-use super::{python_records::literal, typescript_options::comment};
+use super::{
+    exports,
+    python_options::{docstring, pythonic},
+    python_records::literal,
+    typescript_options::comment,
+};
 
 /// The table in `docs/events.md`.
 pub fn page(_: &Path) -> String {
@@ -29,6 +34,59 @@ fn sentence(when: &str) -> String {
     }
     out += rest;
     format!("{}{}.", out[..1].to_uppercase(), &out[1..])
+}
+
+/// Each class that is written, with the form that it has.
+fn forms() -> impl Iterator<Item = (&'static EventRow, &'static EventForm)> {
+    EVENTS.iter().filter_map(|event| Some((event, event.form.as_ref()?)))
+}
+
+/// TypeScript's classes of events.
+pub fn interfaces(_: &Path) -> String {
+    let mut code = String::new();
+    for (EventRow { class, .. }, form) in forms() {
+        write!(code, "\n{}export interface {class} extends Event {{\n", comment(form.about, "")).unwrap();
+        for (field, of, meaning) in form.fields {
+            let of = match of {
+                FieldType::Text => "string",
+                FieldType::MaybeText => "string | undefined",
+                FieldType::Whole | FieldType::Time => "number",
+                FieldType::MaybeTime => "number | undefined",
+                FieldType::WarningCode => "WarningCode",
+                FieldType::SharedStats => "SharedStats",
+            };
+            writeln!(code, "{}  readonly {}: {of}", comment(meaning, "  "), camel_case(field)).unwrap();
+        }
+        code += "}\n";
+    }
+    code + "\n"
+}
+
+/// Python's classes of events, as ruff has them.
+pub fn dataclasses(_: &Path) -> String {
+    let mut code = String::new();
+    for (EventRow { python, .. }, form) in forms() {
+        let about = docstring(&pythonic(form.about));
+        write!(
+            code,
+            "\n\n@dataclass(frozen=True, slots=True)\nclass {python}:\n{about}\n    kind: EventKind\n"
+        )
+        .unwrap();
+        for (field, of, meaning) in form.fields {
+            let of = match of {
+                FieldType::Text => "str",
+                FieldType::MaybeText => "str | None",
+                FieldType::Whole => "int",
+                FieldType::Time => "float",
+                FieldType::MaybeTime => "float | None",
+                FieldType::WarningCode => "WarningCode",
+                FieldType::SharedStats => "SharedStats",
+            };
+            let field = field.trim_end_matches("_ms");
+            write!(code, "    {field}: {of}\n{}", docstring(&pythonic(meaning))).unwrap();
+        }
+    }
+    code + "\n\n"
 }
 
 /// The members of `ThrottleEvents`.
@@ -100,7 +158,8 @@ pub fn listeners(_: &Path) -> String {
     let names: Vec<_> = classes().iter().map(|(class, _)| *class).collect();
     let union = format!("    {}\n", names.join(" | "));
     let union = if union.len() > 111 { format!("    {}\n", names.join("\n    | ")) } else { union };
-    let mut code = format!("Event: TypeAlias = (\n{union})\n");
+    let exported = exports::list(&names.iter().copied().chain(["Event"]).collect());
+    let mut code = format!("__all__ = {exported}\nEvent: TypeAlias = (\n{union})\n");
     for class in names {
         let of = stem(class);
         writeln!(code, "On{of} = TypeVar(\"On{of}\", bound=Callable[[{class}], object])").unwrap();

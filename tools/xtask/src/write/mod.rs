@@ -5,6 +5,7 @@
 
 mod errors;
 mod events;
+mod exports;
 pub mod python_options;
 mod python_records;
 mod settings_page;
@@ -57,10 +58,14 @@ pub const FILES: &[Written] = &[
     parts("docs/hints.md", &[("fields of vendors", settings_page::vendors)]),
     parts("docs/errors.md", &[("errors", errors::page)]),
     parts("js/base/errors.ts", &[("errors", errors::typescript)]),
-    parts("python/src/autothrottle/errors.py", &[("errors", errors::python)]),
+    parts(
+        "python/src/autothrottle/errors.py",
+        &[("names of errors", exports::python_errors), ("errors", errors::python)],
+    ),
     parts(
         "js/core/events.ts",
         &[
+            ("classes of events", events::interfaces),
             ("events", events::members),
             ("types of events", events::types),
             ("topics", events::topics),
@@ -71,11 +76,21 @@ pub const FILES: &[Written] = &[
         "python/src/autothrottle/_events.py",
         &[
             ("kinds of events", events::kinds),
+            ("classes of events", events::dataclasses),
             ("listeners", events::listeners),
             ("forms of a listener", events::overloads),
         ],
     ),
+    parts("js/options/options.ts", &[("objects of settings", exports::typescript_objects)]),
+    parts(
+        "js/throttle/everywhere.ts",
+        &[
+            ("errors of one form", exports::typescript_errors),
+            ("classes of events", exports::typescript_events),
+        ],
+    ),
     whole("python/src/autothrottle/options.py", python_options::types),
+    parts("python/src/autothrottle/__init__.py", &[("exports", exports::python)]),
     whole("python/src/autothrottle/_records.py", python_records::records),
     whole("python/src/autothrottle/_stats.py", python_records::stats),
     whole("tower/src/settings.rs", tower_options::structs),

@@ -9,7 +9,7 @@ use autothrottle::config::{
     table::{self, DefaultValue, Kind, OBJECTS, Object, Row, Section, Text},
 };
 
-use super::{driver_defaults, object};
+use super::{driver_defaults, exports, object};
 
 /// Types that the kind does not say.
 const TYPES: &[(&str, &str)] = &[
@@ -201,7 +201,7 @@ Snapshot: TypeAlias = Mapping[str, Any]
 
 /// `options.py`.
 pub fn types() -> String {
-    let mut code = String::from(HEAD);
+    let mut code = format!("{HEAD}\n__all__ = {}", exports::python_objects());
     // The class of an object stands before those that name it.
     for &Object { section, python: class, about, .. } in
         OBJECTS.iter().rev().filter(|all| !all.python.is_empty())
