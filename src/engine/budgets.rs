@@ -12,7 +12,7 @@
 //! A route may be learned while requests of it are underway, and `settle` must find the scopes that the
 //! request left with. Therefore only waiting requests are moved.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use autothrottle_reading::route;
 
@@ -68,7 +68,7 @@ impl Engine {
 
     /// The same for an answer that names these budgets, before [`Engine::hear`]: whether they are several
     /// now, and the route was not named.
-    pub(crate) fn lacks_route(&self, ticket: Ticket, named: &[String], is_one_of_several: bool) -> bool {
+    pub(crate) fn lacks_route(&self, ticket: Ticket, named: &[Cow<str>], is_one_of_several: bool) -> bool {
         if self.named.as_ref().is_some_and(|&(of, _)| of == ticket) {
             return false;
         }
@@ -130,13 +130,16 @@ impl Engine {
         &mut self,
         now: Instant,
         ticket: Ticket,
-        named: &[String],
+        named: &[Cow<str>],
         is_one_of_several: bool,
         is_good: bool,
     ) -> Option<Addressed> {
         let route = self.named.take().filter(|(of, _)| *of == ticket);
         if named.is_empty() && !self.has_budgets {
             return None;
+        }
+        if !is_one_of_several && self.is_known_one(ticket, named) {
+            return None; // as most answers of its server do
         }
         self.enrol_express(ticket);
         let (sent, mut scopes) = self.flying(ticket)?;
@@ -194,6 +197,13 @@ impl Engine {
             self.resolve(scope, id);
         }
         Some(addressed)
+    }
+
+    /// Whether the only scope of a request has one budget, and these names say so once more.
+    fn is_known_one(&self, ticket: Ticket, named: &[Cow<str>]) -> bool {
+        let Some(entry) = self.queue.get(ticket) else { return false };
+        let [scope] = *self.queue.scopes_of(entry) else { return false };
+        self.is_plain(scope) && self.registry[scope].family.as_ref().is_some_and(|of| of.is_one_of(named))
     }
 
     /// When a request left that is in flight, and its scopes.
@@ -374,7 +384,7 @@ impl Engine {
 
     /// A route leads to these budgets from here on, and so does what waits of it; one that names none leads
     /// to the one without a name.
-    fn lead(&mut self, scope: u32, route: u32, names: &[String]) {
+    fn lead(&mut self, scope: u32, route: u32, names: &[Cow<str>]) {
         let mut leads = Vec::new();
         for name in names {
             leads.extend(self.budget(scope, name, Some(route)));
@@ -404,7 +414,8 @@ impl Engine {
     fn lead_by_family(&mut self, scope: u32, route: u32, text: &str) -> bool {
         let family = self.registry[scope].family.as_deref();
         let names = family.and_then(|family| family.of(&route::pattern(text), &route::family(text)));
-        let Some(names) = names.map(<[String]>::to_vec) else { return false };
+        let Some(names) = names else { return false };
+        let names: Vec<Cow<str>> = names.iter().map(|name| Cow::Owned(name.clone())).collect();
         self.lead(scope, route, &names);
         true
     }

@@ -141,18 +141,12 @@ impl Engine {
     }
 
     /// Makes an express ticket one like all others.
-    #[inline]
-    pub(super) fn enrol_express(&mut self, ticket: Ticket) {
-        if let Some(scope) = self.queue.express(ticket) {
-            self.enrol_in_lane(ticket.0.index, scope);
-        }
-    }
-
     #[cold]
-    fn enrol_in_lane(&mut self, index: u32, scope: u32) {
+    pub(super) fn enrol_express(&mut self, ticket: Ticket) {
+        let Some(scope) = self.queue.express(ticket) else { return };
         self.registry.mark_used(scope);
         let entry = &mut self.registry[scope];
         let lane = self.queue.lane(&Scopes::One([scope]), &Need::PLAIN.costs, &mut entry.waiters);
-        self.queue.enrol_express(index, lane, entry.served);
+        self.queue.enrol_express(ticket.0.index, lane, entry.served);
     }
 }

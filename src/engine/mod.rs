@@ -385,7 +385,9 @@ impl Engine {
 
     pub(crate) fn settle_with(&mut self, now: Instant, ticket: Ticket, news: News) -> bool {
         let is_known = self.apply_feedback(now, ticket, news);
-        if is_known {
+        if self.queue.express(ticket).is_some() {
+            self.queue.forget_express(ticket.0.index);
+        } else if is_known {
             self.forget(ticket.0.index);
         }
         is_known
@@ -405,7 +407,11 @@ impl Engine {
     }
 
     pub(crate) fn retry_with(&mut self, now: Instant, ticket: Ticket, news: News, delay_ms: f64) -> bool {
-        if !(0.0..=LONGEST_MS).contains(&delay_ms) || !self.apply_feedback(now, ticket, news) {
+        if !(0.0..=LONGEST_MS).contains(&delay_ms) {
+            return false;
+        }
+        self.enrol_express(ticket);
+        if !self.apply_feedback(now, ticket, news) {
             return false;
         }
         let class = self.queue.entry(ticket.0.index).class;
@@ -429,8 +435,7 @@ impl Engine {
         let lane = self.queue.class(entry.class).lane;
         match entry.stage {
             Stage::InFlight { sent } => {
-                let class = entry.class;
-                self.end(class, |_, scope, now, cost, _| {
+                self.end(ticket, |_, scope, now, cost, _| {
                     scope.on_cancel(now, sent, cost);
                     Settled::default()
                 });
@@ -528,16 +533,12 @@ impl Engine {
     /// there.
     fn apply_feedback(&mut self, now: Instant, ticket: Ticket, news: News) -> bool {
         self.advance(now);
-        self.enrol_express(ticket);
-        let Some(&Entry { stage: Stage::InFlight { sent }, has_failed: is_repeat, class, .. }) =
-            self.queue.get(ticket)
-        else {
-            return false;
-        };
+        let Some(&Entry { stage, has_failed: is_repeat, .. }) = self.queue.get(ticket) else { return false };
+        let (Stage::InFlight { sent } | Stage::Express { sent }) = stage else { return false };
         self.totals.settled += 1;
         let stall_after = self.config.stall_after;
         let mut has_failed = is_repeat;
-        self.end(class, |id, scope, now, cost, rng| {
+        self.end(ticket, |id, scope, now, cost, rng| {
             let own;
             let feedback = match news {
                 News::Same(feedback) => feedback,
@@ -558,15 +559,22 @@ impl Engine {
     /// Ends what is in flight: `hear` tells each of its scopes. The ticket is still there.
     fn end(
         &mut self,
-        class: u32,
+        ticket: Ticket,
         mut hear: impl FnMut(ScopeId, &mut Scope, Instant, Cost, &mut Rng) -> Settled,
     ) {
         self.in_flight -= 1;
-        let lane = self.queue.class(class).lane;
-        let scopes = self.queue.lane_at(lane).scopes.clone();
+        let class = self.queue.entry(ticket.0.index).class;
+        let express = self.queue.express(ticket);
+        let scopes = if let Some(scope) = express {
+            self.registry.mark_used(scope);
+            Scopes::One([scope])
+        } else {
+            self.queue.lane_at(self.queue.class(class).lane).scopes.clone()
+        };
         self.count_unknown(&scopes, false);
         for (position, &scope) in scopes.iter().enumerate() {
-            let cost = self.queue.class(class).need.costs.of(position);
+            let costs = || self.queue.class(class).need.costs.of(position);
+            let cost = if express.is_some() { Cost::ONE } else { costs() };
             let (id, entry) = self.registry.entry(scope);
             let before = entry.take_seen(self.now, self.watch);
             let settled = hear(id, &mut entry.scope, self.now, cost, &mut self.rng);

@@ -10,6 +10,8 @@
 //! Slugs are routes without end. A route that its family covers is not kept, and of a server no more than
 //! [`MOST`] routes are.
 
+use std::borrow::Cow;
+
 use crate::{decision::ScopeId, queue::NONE, snapshot::Known, time::Instant};
 
 /// Routes and families of one server that are kept.
@@ -59,17 +61,22 @@ pub(crate) struct Family {
 
 impl Family {
     /// An answer names budgets. Whether they are several now.
-    pub fn splits(&mut self, names: &[String], is_one_of_several: bool) -> bool {
+    pub fn splits(&mut self, names: &[Cow<str>], is_one_of_several: bool) -> bool {
         self.is_split = self.would_split(names, is_one_of_several);
         if !self.is_split && self.first.is_empty() {
-            self.first = names.into();
+            self.first = owned(names);
         }
         self.is_split
     }
 
     /// The same of one that changes no state.
-    pub fn would_split(&self, names: &[String], is_one_of_several: bool) -> bool {
+    pub fn would_split(&self, names: &[Cow<str>], is_one_of_several: bool) -> bool {
         self.is_split || is_one_of_several || !self.first.is_empty() && *self.first != *names
+    }
+
+    /// Whether it has one budget, and these names say so once more.
+    pub fn is_one_of(&self, names: &[Cow<str>]) -> bool {
+        !self.is_split && !names.is_empty() && *self.first == *names
     }
 
     /// The budgets of a route, by its pattern or by its family.
@@ -79,18 +86,18 @@ impl Family {
     }
 
     /// A route's answer named budgets. Whether that tells those of another route.
-    pub fn learn(&mut self, pattern: &str, family: &str, names: &[String]) -> bool {
-        let is_known = self.find(family).is_some_and(|known| is_agreed(known) && known.budgets == names);
+    pub fn learn(&mut self, pattern: &str, family: &str, names: &[Cow<str>]) -> bool {
+        let is_known = self.find(family).is_some_and(|known| is_agreed(known) && *known.budgets == *names);
         let mut is_news = false;
         if !is_known && let Some(route) = self.entry(pattern) {
-            is_news = route.routes == 0 || route.budgets != names;
-            (route.budgets, route.routes) = (names.into(), 1);
+            is_news = route.routes == 0 || *route.budgets != *names;
+            (route.budgets, route.routes) = (owned(names).into(), 1);
         }
         let Some(family) = self.entry(family) else { return is_news };
-        if family.routes > 0 && family.budgets != names {
+        if family.routes > 0 && *family.budgets != *names {
             family.routes = MIXED;
         } else if family.routes < MIXED - 1 {
-            (family.budgets, family.routes) = (names.into(), family.routes + 1);
+            (family.budgets, family.routes) = (owned(names).into(), family.routes + 1);
         }
         is_news || family.routes == AGREED
     }
@@ -132,6 +139,10 @@ impl Family {
     }
 }
 
+fn owned(names: &[Cow<str>]) -> Box<[String]> {
+    names.iter().map(|name| name.clone().into_owned()).collect()
+}
+
 fn is_agreed(known: &Known) -> bool {
     let is_bucket = known.budgets.iter().any(|name| name.as_bytes().last() == Some(&b'/'));
     (AGREED..MIXED).contains(&known.routes) && !is_bucket
@@ -141,8 +152,8 @@ fn is_agreed(known: &Known) -> bool {
 mod tests {
     use super::*;
 
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|&name| name.into()).collect()
+    fn names(names: &[&'static str]) -> Vec<Cow<'static, str>> {
+        names.iter().map(|&name| Cow::Borrowed(name)).collect()
     }
 
     #[test]
@@ -162,14 +173,14 @@ mod tests {
         family.learn("GET /repos/b", "GET /repos/*", &core);
         assert_eq!(family.of("GET /repos/c", "GET /repos/*"), None, "two are none");
         family.learn("GET /repos/c", "GET /repos/*", &core);
-        assert_eq!(family.of("GET /repos/x", "GET /repos/*"), Some(&core[..]));
+        assert_eq!(family.of("GET /repos/x", "GET /repos/*"), Some(&*owned(&core)));
         family.learn("GET /repos/x", "GET /repos/*", &core);
         assert_eq!(family.routes().len(), 4, "its family says so already");
         family.learn("GET /repos/d", "GET /repos/*", &search);
-        assert_eq!(family.of("GET /repos/d", "GET /repos/*"), Some(&search[..]));
+        assert_eq!(family.of("GET /repos/d", "GET /repos/*"), Some(&*owned(&search)));
         assert_eq!(family.of("GET /repos/e", "GET /repos/*"), None, "they differ");
         family.learn("GET /repos/d", "GET /repos/*", &core);
-        assert_eq!(family.of("GET /repos/d", "GET /repos/*"), Some(&core[..]), "the last answer counts");
+        assert_eq!(family.of("GET /repos/d", "GET /repos/*"), Some(&*owned(&core)), "the last answer counts");
     }
 
     #[test]
@@ -179,7 +190,7 @@ mod tests {
             family.learn(&format!("GET /channels/:/{route}"), "GET /channels/*", &names(&["b0/"]));
         }
         assert_eq!(family.of("GET /channels/:/e", "GET /channels/*"), None);
-        assert_eq!(family.of("GET /channels/:/d", "GET /channels/*"), Some(&names(&["b0/"])[..]));
+        assert_eq!(family.of("GET /channels/:/d", "GET /channels/*"), Some(&*owned(&names(&["b0/"]))));
     }
 
     #[test]
@@ -187,7 +198,7 @@ mod tests {
         let mut family = Family::default();
         for route in 0..2000 {
             let (pattern, budget) = (format!("GET /{route}"), format!("{}", route % 2));
-            family.learn(&pattern, "GET /*", &[budget]);
+            family.learn(&pattern, "GET /*", &[Cow::Owned(budget)]);
         }
         assert_eq!(family.routes().len(), MOST);
     }

@@ -80,10 +80,11 @@ export const WASM_FEATURES = [
  * Once it is deflated, `-Os` makes it no smaller. No pointer of Rust's wraps around, so that an offset may be
  * part of the instruction (`--low-memory-unused`). Functions stand by their names, so that copies of one
  * thing for several types are near: half a percent. Rust has copied into callers what pays (`INLINING`):
- * more of it takes .3 kB by brotli, and makes no call faster.
+ * more of it takes .3 kB by brotli, and makes no call faster. `--gufa` finds what can be only one value, and
+ * what it leaves is optimised once more: .2 kB.
  */
 export const WASM_OPT = [
-  ...['-O3', '--flexible-inline-max-function-size=5', '--low-memory-unused'],
+  ...['-O3', '--gufa', '-O3', '--flexible-inline-max-function-size=5', '--low-memory-unused'],
   ...['--reorder-functions-by-name', ...WASM_FEATURES],
   ...['--strip-debug', '--strip-producers', '--strip-target-features'],
 ]

@@ -11,6 +11,8 @@
 //!
 //! Answers of GitHub's secondary limit name a resource of which much is left, and mean all.
 
+use std::borrow::Cow;
+
 use super::{Hints, Quota};
 use crate::scan::is;
 
@@ -38,58 +40,50 @@ pub struct Parts {
 
 impl Hints {
     /// The budget that a quota of this answer is of, if it is not the host's.
-    pub fn budget_of(&self, quota: &Quota) -> Option<String> {
+    pub fn budget_of<'a>(&'a self, quota: &'a Quota) -> Option<Cow<'a, str>> {
         self.marked().or_else(|| {
             let name = quota.policy.as_ref()?;
             if SPANS.iter().any(|span| is(name.as_bytes(), span)) {
                 return None;
             }
-            Some(quota.partition_key.as_ref().map_or_else(|| name.clone(), |key| [name, " ", key].concat()))
+            Some(match &quota.partition_key {
+                Some(key) => Cow::Owned([name, " ", key].concat()),
+                None => Cow::Borrowed(name),
+            })
         })
     }
 
     /// The resource or the bucket of all quotas.
-    fn marked(&self) -> Option<String> {
+    fn marked(&self) -> Option<Cow<'_, str>> {
         if self.scope.as_deref() == Some("global") {
             return None;
         }
-        let bucket = self.bucket.as_ref().map(|bucket| [bucket, "/"].concat());
-        self.resource.clone().or(bucket)
+        if let Some(resource) = &self.resource {
+            return Some(Cow::Borrowed(resource));
+        }
+        self.bucket.as_ref().map(|bucket| Cow::Owned([bucket, "/"].concat()))
     }
 
     /// The budgets that the answer names, and whether it says by itself that they are some of several.
-    pub fn names(&self) -> (Vec<String>, bool) {
-        let (names, _, is_one_of_several) = self.placed();
-        (names, is_one_of_several)
-    }
-
-    /// The same, with the place among them of each quota's budget.
-    fn placed(&self) -> (Vec<String>, Vec<Option<usize>>, bool) {
+    pub fn names(&self) -> (Vec<Cow<'_, str>>, bool) {
         let marked = self.marked();
         let is_one_of_several = marked.is_some();
         let mut names = Vec::new();
         names.extend(marked);
-        let mut places = Vec::new();
         for quota in &self.quotas {
-            let mut place = None;
-            if let Some(name) = self.budget_of(quota) {
-                place = names.iter().position(|other| *other == name);
-                if place.is_none() && names.len() < MOST {
-                    place = Some(names.len());
-                    names.push(name);
-                }
-            }
-            places.push(place);
+            place(self.budget_of(quota), &mut names);
         }
-        (names, places, is_one_of_several)
+        (names, is_one_of_several)
     }
 
     /// The answer taken apart; `None` if it names no budget.
     pub fn parts(&self) -> Option<Parts> {
-        let (names, places, is_one_of_several) = self.placed();
+        let (mut names, is_one_of_several) = self.names();
         if names.is_empty() {
             return None;
         }
+        let places: Vec<_> =
+            self.quotas.iter().map(|quota| place(self.budget_of(quota), &mut names)).collect();
         let (status, _) = self.said;
         let is_own = self.scope.as_deref().is_some_and(|scope| scope == "user" || scope == "shared");
         let is_marked = self.bucket.is_some() && is_own;
@@ -104,7 +98,7 @@ impl Hints {
             if is_refusal_of_one && !is_marked && !part.quotas.iter().any(Quota::is_exhausted) {
                 part = self.part(&places, Some(place), false);
             }
-            budgets.push((name, part));
+            budgets.push((name.into_owned(), part));
         }
         Some(Parts { rest, budgets, is_one_of_several, is_refusal_of_one })
     }
@@ -129,6 +123,17 @@ impl Hints {
         part.decide();
         part
     }
+}
+
+/// The place of a budget among those that an answer names, where it is put if there is room.
+fn place<'a>(name: Option<Cow<'a, str>>, names: &mut Vec<Cow<'a, str>>) -> Option<usize> {
+    let name = name?;
+    let known = names.iter().position(|other| *other == name);
+    if known.is_none() && names.len() < MOST {
+        names.push(name);
+        return Some(names.len() - 1);
+    }
+    known
 }
 
 #[cfg(test)]

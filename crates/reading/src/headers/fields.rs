@@ -22,7 +22,12 @@ const STANDARD: [&str; 4] = ["ratelimit", "ratelimit-policy", "date", "age"];
 
 /// Whether a field of this name may say something of limits.
 pub fn matters(name: &str) -> bool {
-    STANDARD.iter().any(|known| is(name.as_bytes(), known)) || says_something(name.as_bytes())
+    is_standard(name.as_bytes()) || says_something(name.as_bytes())
+}
+
+/// Most differ in length.
+fn is_standard(name: &[u8]) -> bool {
+    STANDARD.iter().any(|known| known.len() == name.len() && is(name, known))
 }
 
 /// Fields by name, in the order in which they came.
@@ -50,7 +55,7 @@ impl<'a> Fields<'a> {
     /// Adds a field if it matters.
     pub fn add(&mut self, name: &'a [u8], value: &'a [u8]) {
         let (name, value) = (name.trim_ascii(), value.trim_ascii());
-        let is_standard = STANDARD.iter().any(|known| is(name, known));
+        let is_standard = is_standard(name);
         if value.is_empty() || !(is_standard || says_something(name)) {
             return;
         }
@@ -72,7 +77,7 @@ impl<'a> Fields<'a> {
 
     /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(other, _)| is(other, name)).map(|(_, value)| value)
+        self.iter().find(|(other, _)| other.len() == name.len() && is(other, name)).map(|(_, value)| value)
     }
 
     /// Whether a vendor's field is among them, or one with a wait: only then is it worth looking for those.
