@@ -82,7 +82,8 @@ pub fn dataclasses(_: &Path) -> String {
                 FieldType::WarningCode => "WarningCode",
                 FieldType::SharedStats => "SharedStats",
             };
-            let field = field.trim_end_matches("_ms");
+            // `for` is a word of Python's, and errors call a span so, too.
+            let field = if *field == "for_ms" { "seconds" } else { field.trim_end_matches("_ms") };
             write!(code, "    {field}: {of}\n{}", docstring(&pythonic(meaning))).unwrap();
         }
     }
