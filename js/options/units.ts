@@ -7,6 +7,7 @@
 import { isObject } from '../base/checks.js'
 import type { Warnings } from '../core/warnings.js'
 import { hostOfName } from '../scopes/names.js'
+import { PACE_KEYS } from './generated.js'
 import type { ThrottleOptions } from './options.js'
 
 /** Below it a delay is nearly always meant in seconds. */
@@ -43,9 +44,11 @@ export function warnOfSpans(warnings: Warnings, options: object, scope?: string)
 
 /** Whether a send may keep the next one waiting for a time, as far as it was typed. */
 export function isPaced({ defaults, scopes, robots, snapshot, shared, ...short }: ThrottleOptions): boolean {
-  const { delay, slotDelay, rate, quota, rampup, autothrottle, manager, ...more } = { ...short, ...defaults }
-  const others = [rate, quota, rampup, autothrottle, manager, more.followRateLimit]
-  return delay !== 0 || [slotDelay, scopes, robots, snapshot, shared, ...others].some(Boolean)
+  const typed: Record<string, unknown> = { ...short, ...defaults }
+  return (
+    typed.delay !== 0 ||
+    [scopes, robots, snapshot, shared, ...PACE_KEYS.map((key) => typed[key])].some(Boolean)
+  )
 }
 
 /**

@@ -28,6 +28,8 @@ pub trait Source {
 pub trait Settings: Copy + Default {
     /// With what was typed; the rest is what held so far.
     fn read(from: &mut impl Source, so_far: &Self) -> Self;
+    /// Whether a setting of the pace is on that the quick path of a scope does not know.
+    fn is_slow(&self) -> bool;
 }
 
 /// The type of a setting.
@@ -36,6 +38,11 @@ pub trait Setting: Copy {
     fn usual(default: DefaultValue) -> Self;
     /// The value that was typed, else what held so far.
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self;
+    /// Whether it has an effect. A type without a value for off always has.
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        true
+    }
 }
 
 /// The middle of a range, or a number.
@@ -50,6 +57,11 @@ impl Setting for f64 {
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
         from.number(key).unwrap_or(*so_far)
+    }
+
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        *self != 0.0
     }
 }
 
@@ -73,6 +85,11 @@ impl Setting for Span {
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
         from.number(key).map_or(*so_far, Self::from_millis)
     }
+
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        *self != Self::ZERO
+    }
 }
 
 impl Setting for bool {
@@ -83,6 +100,11 @@ impl Setting for bool {
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
         from.flag(key).unwrap_or(*so_far)
+    }
+
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        *self
     }
 }
 
@@ -124,6 +146,11 @@ impl Setting for Option<u32> {
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
         from.number(key).map(|number| number as u32).or(*so_far)
     }
+
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        self.is_some()
+    }
 }
 
 impl Setting for Option<Span> {
@@ -138,6 +165,11 @@ impl Setting for Option<Span> {
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
         from.millis_or_false(key, *so_far)
+    }
+
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        self.is_some()
     }
 }
 
@@ -154,6 +186,11 @@ impl Setting for Option<rate::Config> {
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
         from.rate(key).or(*so_far)
     }
+
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        self.is_some()
+    }
 }
 
 impl<T: Settings> Setting for Option<T> {
@@ -164,5 +201,10 @@ impl<T: Settings> Setting for Option<T> {
 
     fn take(from: &mut impl Source, key: &str, so_far: &Self) -> Self {
         from.flag_or_object(key, *so_far)
+    }
+
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        self.is_some()
     }
 }

@@ -148,6 +148,12 @@ impl ScopeConfig {
         typed.max(if self.rampup.is_some() { GLOBAL_RAMPED } else { 0 })
     }
 
+    /// Whether a setting of the pace is on that `send_express` of a scope does not know.
+    #[inline(always)]
+    pub fn is_slow(&self) -> bool {
+        self.settings.is_slow()
+    }
+
     /// The delay as a span.
     pub fn delay_span(&self) -> Span {
         Span::from_millis(self.delay)

@@ -205,11 +205,25 @@ pub enum Kind {
     Driver(&'static str),
 }
 
-/// Makes both tables from one list: section, key, TypeScript's type if the kind does not say it, kind,
-/// default, when another default holds, Scrapy's name, meaning, reason for the default.
+/// Whether a row is marked as one of the pace that the quick path of a scope does not know.
+pub(crate) const fn is_slow(paces: &[(Section, &str, &str)], section: Section, key: &str) -> bool {
+    let mut index = 0;
+    while index < paces.len() {
+        let (of, named, mark) = paces[index];
+        if of.0 == section.0 && is_same(named.as_bytes(), key.as_bytes()) {
+            return !is_same(mark.as_bytes(), b"express");
+        }
+        index += 1;
+    }
+    false
+}
+
+/// Makes both tables from one list: section, key, the mark of one of the pace, TypeScript's type if the kind
+/// does not say it, kind, default. Then when another default holds, Scrapy's name, meaning, reason for the
+/// default.
 macro_rules! settings {
     ($(
-        $section:ident $key:literal $(as $typescript:literal)? $kind:expr => $default:expr,
+        $section:ident $key:literal $(@$pace:ident)? $(as $typescript:literal)? $kind:expr => $default:expr,
         $when:literal, $scrapy:literal,
         $about:literal,
         $because:literal;
@@ -221,6 +235,12 @@ macro_rules! settings {
             kind: $kind,
             default: $default,
         }),*];
+
+        /// Settings by which a send may keep the next one waiting, with their marks. The module has none of it.
+        #[allow(dead_code, reason = "a simulation has none")]
+        pub const PACES: &[($crate::config::setting::Section, &str, &str)] = &[
+            $($(($crate::config::setting::Section::$section, $key, stringify!($pace)),)?)*
+        ];
 
         /// The same settings for people, in the same order. The engine must not name this.
         pub const TEXTS: &[$crate::config::setting::Text] = &[$($crate::config::setting::Text {
@@ -292,6 +312,11 @@ macro_rules! fields {
         impl Settings for $name {
             fn read(from: &mut impl Source, so_far: &Self) -> Self {
                 Self { $($field: Setting::take(from, $key, &so_far.$field),)* }
+            }
+
+            #[inline(always)]
+            fn is_slow(&self) -> bool {
+                false $(|| const { is_slow(PACES, Section::$section, $key) } && Setting::is_on(&self.$field))*
             }
         }
     };

@@ -3,7 +3,8 @@
 //! are written from it. A test fails when one of them is not up to date.
 //!
 //! An entry: section, key, TypeScript's type if the kind does not say it, kind, default; when another
-//! default holds, Scrapy's or the draft's name; what it means; why its default is what it is.
+//! default holds, Scrapy's or the draft's name; what it means; why its default is what it is. One by which a
+//! send may keep the next one waiting is marked `@pace`, or `@express` if `send_express` of a scope knows it.
 //!
 //! Units: options are milliseconds under plain names (`delay`, `window`); what comes out of the engine
 //! (results, statistics, snapshots, hints) has the unit in its name (`delayMs`).
@@ -12,7 +13,7 @@ use self::DefaultValue::{Codes, Empty, Flag, Number, Required, Unset, Word, Word
 pub use super::setting::{DefaultValue, Kind, Object, Row, Section, Text};
 use super::{
     field::{Middle, Setting, Settings, Source},
-    setting::{self, fields, sections, settings},
+    setting::{self, fields, is_slow, sections, settings},
 };
 use crate::{
     policy::{jitter, rate},
@@ -195,7 +196,7 @@ settings! {
         "Whether a Node, Deno or Bun process may end while requests wait.",
         "You asked for these requests.";
 
-    Scope "rate" Kind::Rate => Unset,
+    Scope "rate" @express Kind::Rate => Unset,
         "", "",
         "Requests a second, evenly spaced: `5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, \
          window, burst }`. A request counts as its `cost`, 1 unless you say another. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` that of \
@@ -206,11 +207,11 @@ settings! {
         "with `rate` as `maxInFlight`", "CONCURRENT_REQUESTS_PER_DOMAIN",
         "Slots: requests in flight in this scope.",
         "A visitor with a browser tab does one at a time.";
-    Scope "delay" MILLIS => Number(1000.0),
+    Scope "delay" @express MILLIS => Number(1000.0),
         "0 beside `concurrency`, `rate`, `quota` or `rampup`", "DOWNLOAD_DELAY",
         "Milliseconds between two sends of the scope, from send to send.",
         "A second is polite everywhere.";
-    Scope "slotDelay" MILLIS => Number(1000.0),
+    Scope "slotDelay" @pace MILLIS => Number(1000.0),
         "0 beside `delay`, `concurrency`, `rate`, `quota`, `rampup` or `autothrottle`", "DOWNLOAD_DELAY_PER_SLOT",
         "Milliseconds between two sends of one slot, from send to send.",
         "The same second as in Scrapy's draft. Beside another pace it would make five a second one.";
@@ -219,7 +220,7 @@ settings! {
         "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true \
          is ±50 %. The mean is the delay. After a hold, too: `false` comes back to the millisecond.",
         "As in Scrapy: only programs send like clockwork.";
-    Scope "autothrottle" Kind::FlagOr(Section::AutoThrottle) => Flag(false),
+    Scope "autothrottle" @express Kind::FlagOr(Section::AutoThrottle) => Flag(false),
         "", "AUTOTHROTTLE_ENABLED",
         "Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is then the least \
          delay.",
@@ -230,12 +231,12 @@ settings! {
          doubles and comes back by steps. Else your pace is a ceiling, to which the rate climbs back. If \
          false, only waits that the server asks for (`Retry-After`) count.",
         "A refusal means too fast.";
-    Scope "rampup" Kind::FlagOr(Section::Rampup) => Flag(false),
+    Scope "rampup" @express Kind::FlagOr(Section::Rampup) => Flag(false),
         "", "",
         "Find the server's limit and stay just below it. `delay`, `slotDelay` and `concurrency` of the \
          defaults are no bounds then; those of the scope itself are.",
         "To look for a limit costs refusals.";
-    Scope "followRateLimit" Kind::Flag => Flag(false),
+    Scope "followRateLimit" @express Kind::Flag => Flag(false),
         "", "",
         "Pace by `RateLimit` headers: the slower of reset / remaining and window / limit. Without it they \
          only say when to stop.",
@@ -249,7 +250,7 @@ settings! {
         "", "ignore_robots_txt",
         "Ignore `Crawl-delay` for this scope, without a warning.",
         "If you set `robots`, you want it obeyed.";
-    Scope "quota" Kind::Quota => Unset,
+    Scope "quota" @pace Kind::Quota => Unset,
         "", "quota",
         "Units that the scope may consume per window: a number, `{ limit, window, strict }`, or a list of \
          those.",
@@ -262,7 +263,7 @@ settings! {
         "", "",
         "Rolling window for quotas that omit `strict`: no span of the window's length holds more.",
         "Most servers count in fixed windows, and a rolling one remembers each send.";
-    Scope "manager" as "ScopeManager | MakeScopeManager"
+    Scope "manager" @pace as "ScopeManager | MakeScopeManager"
         Kind::Driver("an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one")
         => Unset,
         "", "THROTTLING_SCOPE_MANAGER, manager",

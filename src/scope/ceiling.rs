@@ -10,9 +10,6 @@ use crate::{
     time::{Instant, Span},
 };
 
-/// A gap that slots alone make is not exactly even: it counts as this share of the mean.
-const UNEVEN: f64 = 0.9;
-
 impl Scope {
     /// The law's settings, where a typed pace is a ceiling.
     pub(super) fn ceiling(&self) -> Option<rampup::Config> {
@@ -24,15 +21,9 @@ impl Scope {
         Some(self.ceiling_of(latency))
     }
 
-    /// The longest gap of those that were typed, where answers take so long: the mean one of a quota, of
-    /// slots, of slots that rest.
+    /// The longest gap of those that were typed, where answers take so long.
     pub(super) fn ceiling_of(&self, latency: Span) -> rampup::Config {
-        let each = 1.0 / f64::from(self.base_slots().max(1));
-        let quotas = self.config.quotas.iter();
-        let quota = quotas.map(|quota| quota.window.times(1.0 / quota.limit.units().max(1.0))).max();
-        let by_slots = self.slot_delay().max(latency.times(UNEVEN)).times(each);
-        let gap = self.base().delay.max(by_slots).max(quota.unwrap_or_default());
-        self.config.ceiling_policy(gap, self.ceiling_jitter().high.max(0.0))
+        self.config.ceiling_policy(self.longest_gap(latency), self.ceiling_jitter().high.max(0.0))
     }
 
     /// The law where it holds the pace below the ceiling, or keeps it there after a refusal.

@@ -101,7 +101,7 @@ impl Scope {
             && self.hold.is_none()
             && self.quotas.is_empty()
             && !self.policies.learn()
-            && config.slot_delay == Span::ZERO
+            && !config.is_slow()
             && !config.is_budget
             && self.slots.are_rested()
     }

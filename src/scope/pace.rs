@@ -17,6 +17,9 @@ use crate::{
     time::{Instant, Span},
 };
 
+/// A gap that slots alone make is not exactly even: it counts as this share of the mean.
+const UNEVEN: f64 = 0.9;
+
 /// Limits in force at one instant.
 struct InForce {
     slots: u32,
@@ -193,7 +196,7 @@ impl Scope {
     /// taken away are not in use any more.
     pub fn is_bound_by_slots(&self, now: Instant) -> bool {
         let config = &self.config;
-        let is_free = config.delay == 0.0 && config.slot_delay == Span::ZERO && self.quotas.is_empty();
+        let is_free = config.delay == 0.0 && !config.is_slow() && self.quotas.is_empty();
         let is_open = !self.paused && self.hold_until(now).is_none();
         let fits = self.slots.in_flight() <= config.concurrency;
         is_free && is_open && fits && self.server.is_none() && self.policies.is_empty()
@@ -304,6 +307,16 @@ impl Scope {
     pub(super) fn slot_delay(&self) -> Span {
         let is_bound = !self.policies.finds_pace() || self.config.own.has(Typed::SLOT_DELAY);
         if self.crawl().is_some() || !is_bound { Span::ZERO } else { self.config.slot_delay }
+    }
+
+    /// The longest gap of the settings without backoff, where answers take so long: the mean one of a quota,
+    /// of slots, of slots that rest.
+    pub(super) fn longest_gap(&self, latency: Span) -> Span {
+        let each = 1.0 / f64::from(self.base_slots().max(1));
+        let quotas = self.config.quotas.iter();
+        let quota = quotas.map(|quota| quota.window.times(1.0 / quota.limit.units().max(1.0))).max();
+        let by_slots = self.slot_delay().max(latency.times(UNEVEN)).times(each);
+        self.base().delay.max(by_slots).max(quota.unwrap_or_default())
     }
 
     /// After so long no draw makes the last send matter any more.

@@ -142,18 +142,26 @@ pub fn types() -> String {
         }
         code.push_str("}\n");
     }
-    for (about, name, sections) in [
-        ("Options that only a driver reads.", "DRIVER_KEYS", [Section::Driver].as_slice()),
+    let keys_of = |sections: &[Section]| {
+        let rows = table::ROWS.iter().filter(|row| sections.contains(&row.section));
+        rows.map(|row| row.key).collect::<BTreeSet<_>>()
+    };
+    for (about, name, keys) in [
+        ("Options that only a driver reads.", "DRIVER_KEYS", keys_of(&[Section::Driver])),
         (
             "Options that the engine reads, of all scopes or of one.",
             "ENGINE_KEYS",
-            &[Section::Root, Section::Scope],
+            keys_of(&[Section::Root, Section::Scope]),
+        ),
+        (
+            "Settings of a scope by which a send may keep the next one waiting.",
+            "PACE_KEYS",
+            table::PACES.iter().map(|(_, key, _)| *key).collect(),
         ),
     ] {
-        let rows = table::ROWS.iter().filter(|row| sections.contains(&row.section));
-        let keys: BTreeSet<_> = rows.map(|row| format!("  '{}',\n", row.key)).collect();
-        let list = String::from_iter(keys);
-        write!(code, "\n/** {about} */\nexport const {name}: readonly string[] = [\n{list}]\n").unwrap();
+        let list = keys.into_iter().collect::<Vec<_>>().join("',\n  '");
+        write!(code, "\n/** {about} */\nexport const {name}: readonly string[] = [\n  '{list}',\n]\n")
+            .unwrap();
     }
     code.push_str("\n// Defaults of settings that the engine does not read.\n");
     for (name, default) in driver_defaults() {
