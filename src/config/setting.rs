@@ -236,7 +236,7 @@ macro_rules! settings {
             default: $default,
         }),*];
 
-        /// Settings by which a send may keep the next one waiting, with their marks. The module has none of it.
+        /// Settings by which a send may keep the next one waiting, with their marks. The module has none.
         #[allow(dead_code, reason = "a simulation has none")]
         pub const PACES: &[($crate::config::setting::Section, &str, &str)] = &[
             $($(($crate::config::setting::Section::$section, $key, stringify!($pace)),)?)*
