@@ -1,4 +1,4 @@
-//! The list of the policies that a scope may have or not. A new one is its file, and a line here.
+//! The policies that a scope may have or not: those of the list in `policy/mod.rs`.
 //!
 //! Each of these is made, configured, told of sends and answers, asked, remembered and forgotten by the same
 //! code. Parts that every scope has (slots, the delay between sends, backoff, quotas) are composed in
@@ -7,16 +7,16 @@
 use crate::{
     config::{ScopeConfig, Typed},
     decision::{Reason, Verdict},
-    policy::{Ended, Numbers, Policy, Sent, autothrottle, delay, quota::Cost, rampup, rate},
+    policy::{self, Ended, Numbers, Policy, Sent, delay, optional_policies, quota::Cost},
     time::{Instant, Span},
 };
 
 macro_rules! policies {
-    ($($name:ident: $state:ty, $config:expr, $reason:expr;)*) => {
+    ($($name:ident: $config:expr, $reason:expr;)*) => {
         /// The states of a scope's optional policies.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Policies {
-            $($name: Option<Box<$state>>,)*
+            $($name: Option<Box<policy::$name::State>>,)*
         }
 
         /// Their memory: a few numbers each.
@@ -31,7 +31,7 @@ macro_rules! policies {
         impl Memory {
             /// Visits each number, with its key in a snapshot and the largest that makes sense.
             pub(crate) fn each(&mut self, visit: &mut dyn FnMut(&'static str, f64, &mut Option<f64>)) {
-                for (keys, numbers) in [$((<$state>::KEYS, &mut self.$name),)*] {
+                for (keys, numbers) in [$((<policy::$name::State>::KEYS, &mut self.$name),)*] {
                     for (&(key, most), number) in keys.iter().zip(numbers) {
                         visit(key, most, number);
                     }
@@ -54,12 +54,12 @@ macro_rules! policies {
             /// Whether one of them learns from answers.
             #[inline(always)]
             pub fn learn(&self) -> bool {
-                false $(|| <$state>::LEARNS && self.$name.is_some())*
+                false $(|| <policy::$name::State>::LEARNS && self.$name.is_some())*
             }
 
             /// Whether one of them finds the pace by itself.
             pub fn finds_pace(&self) -> bool {
-                false $(|| <$state>::FINDS_PACE && self.$name.is_some())*
+                false $(|| <policy::$name::State>::FINDS_PACE && self.$name.is_some())*
             }
 
             /// Takes new settings; `last` is the scope's last send.
@@ -155,7 +155,7 @@ macro_rules! policies {
 
             /// The most that one request may cost: the strictest bound of them all.
             pub fn most(config: &ScopeConfig) -> Option<Cost> {
-                let most = [$($config(config).and_then(|config| <$state>::most(&config)),)*];
+                let most = [$($config(config).and_then(|config| <policy::$name::State>::most(&config)),)*];
                 most.into_iter().flatten().min()
             }
 
@@ -164,7 +164,7 @@ macro_rules! policies {
             pub fn verdict(&self, config: &ScopeConfig, now: Instant, sends: delay::State, cost: Cost) -> Verdict {
                 let mut strictest = Verdict::Go;
                 $(if let (Some(state), Some(own)) = (&self.$name, $config(config)) {
-                    let at = if <$state>::FINDS_PACE && config.typed.has(Typed::JITTER) {
+                    let at = if <policy::$name::State>::FINDS_PACE && config.typed.has(Typed::JITTER) {
                         let gap = Policy::gap(&**state, &own);
                         let spread = gap.and_then(|gap| sends.next(gap, config.jitter));
                         spread.max(Policy::pause(&**state, &own))
@@ -211,8 +211,4 @@ macro_rules! policies {
     };
 }
 
-policies! {
-    autothrottle: autothrottle::State, ScopeConfig::autothrottle_policy, Reason::Delay;
-    rampup: rampup::State, ScopeConfig::rampup_policy, Reason::Delay;
-    rate: rate::State, |scope: &ScopeConfig| scope.rate, Reason::Rate;
-}
+optional_policies!(policies);

@@ -16,7 +16,7 @@
 //! | [`retry`] | is a request sent again, and not before when? | RFC 9110 §10.2.3; Scrapy's `RETRY_*` |
 //! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` |
 //!
-//! Those that a scope may have or not ([`Policy`]) stand in one list, `src/policies.rs`.
+//! Those that a scope may have or not ([`Policy`]) stand in one list, `optional_policies`.
 
 pub mod autothrottle;
 pub mod backoff;
@@ -38,6 +38,20 @@ use crate::{
     rng::Draw,
     time::{Instant, Span},
 };
+
+/// The policies that a scope may have or not: file, settings that make its `Config`, reason to wait for it.
+/// `src/policies.rs` reads them, so names are those that it imports.
+macro_rules! optional_policies {
+    ($policies:ident) => {
+        $policies! {
+            autothrottle: ScopeConfig::autothrottle_policy, Reason::Delay;
+            rampup: ScopeConfig::rampup_policy, Reason::Delay;
+            rate: |scope: &ScopeConfig| scope.rate, Reason::Rate;
+        }
+    };
+}
+
+pub(crate) use optional_policies;
 
 /// A request that leaves, as policies see it.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@
 //! | [`pace`] | what is in force: slots, delays, instants before which nothing is sent |
 //! | [`ceiling`] | what rampup's law makes of bad answers where a pace was typed |
 //! | [`answers`] | how a request ended, as each policy is to hear it |
-//! | `policies.rs` | the list of those that a scope may have or not |
+//! | `policies.rs` | those that a scope may have or not |
 //! | [`learned`] | what the server made us learn; what is remembered, restored and forgotten |
 //! | [`family`] | what is known of the budgets of a scope's server |
 //! | [`registry`] | names of scopes, and which of them may go |
