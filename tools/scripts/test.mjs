@@ -108,8 +108,8 @@ async function typescript(built) {
   await node('packed package', ['tests/package/packed.test.mjs'])
 }
 
-/** Installs npm's packages of other runtimes, of clients and of Redis' clients: too large for the core. */
-async function runtimes(folders = ['runtimes', 'clients', 'shared']) {
+/** Installs npm's packages of other runtimes and of large clients: too large for the core. */
+async function runtimes(folders = ['runtimes', 'clients']) {
   for (const folder of folders) {
     // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
     const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', `tests/${folder}`]
@@ -133,15 +133,13 @@ async function slow(fetched, compiled) {
 }
 
 /** Everything about the Python package, once the component and what Node drives are there. */
-async function python(isBuilt, fetched) {
+async function python(isBuilt) {
   const version = 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else 1)'
   if (capture('python3', ['-c', `import venv, ensurepip; ${version}`]) === undefined)
     throw new Error('Python 3.10 or newer is missing, or its venv')
   const check = 'python/scripts/check.py'
   await step('Python: set up and built', () => run('python3', [check, '--prepare']))
   await isBuilt
-  // Processes in Node share limits with those in Python: their clients are fetched.
-  await fetched
   await step('Python', () => run('python3', [check, '--prepared']))
 }
 
@@ -170,7 +168,7 @@ async function all() {
     compiled,
     fetched,
     tested,
-    inLane(() => python(isBuilt, fetched)),
+    inLane(() => python(isBuilt)),
   )
 }
 

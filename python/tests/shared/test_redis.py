@@ -1,9 +1,9 @@
 """Limits shared through a real Redis: real time, since a server, its lease and a killed process cannot be
 played. The assertions are about counts at the server, not times.
 
-Needs redis-py and a ``redis-server`` (or ``valkey-server``), and for processes in Node what
-``npm install --prefix tests/shared`` brings and ``dist``; without them it is skipped by name, under
-``npm run test:all`` it fails. Processes in Rust join if their program is there:
+Needs redis-py and a ``redis-server`` (or ``valkey-server``), and for processes in Node npm's packages of the
+root and ``dist``; without them it is skipped by name, under ``npm run test:all`` it fails. Processes in Rust
+join if their program is there:
 ``cargo build --example group --all-features --manifest-path tower/Cargo.toml``.
 """
 
@@ -51,7 +51,7 @@ from .servers import BINARY, Cluster, RedisServer, Sentinel, Site, ask
 
 ROOT = Path(__file__).resolve().parents[3]
 IS_ALL = os.environ.get("TEST_ALL") == "true"
-HAS_NODE = bool(shutil.which("node")) and (ROOT / "tests/shared/node_modules/ioredis").exists()
+HAS_NODE = bool(shutil.which("node")) and (ROOT / "node_modules/ioredis").exists()
 # In tower's crate; compiled here if it was before, or if everything is tested.
 RUST = ROOT / "tower/target/debug/examples/group"
 # How many requests of each kind of process wait at a time: those of Rust ask for one page after the other.
@@ -120,7 +120,7 @@ def test_three_slots_for_processes_of_all_languages_and_the_writer_is_killed(
     first: str, where: str, request: pytest.FixtureRequest
 ) -> None:
     if not HAS_NODE and not IS_ALL:
-        pytest.skip("no clients in tests/shared/node_modules, or no node")
+        pytest.skip("no clients in node_modules, or no node")
     site = Site(0.05)
     name = f"slots {first}"
     store = request.getfixturevalue(where)

@@ -49,7 +49,7 @@ async function one(library, count, rate) {
 
 async function commandsOf(port) {
   if (port === undefined) return 0
-  const require = createRequire(new URL('../../../tests/shared/clients.mjs', import.meta.url))
+  const require = createRequire(import.meta.url)
   const Redis = require('ioredis')
   const client = new Redis(port)
   const stats = await client.info('stats')

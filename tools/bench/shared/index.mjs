@@ -3,7 +3,7 @@
  * and does not say so, what was served and refused is read from its own log; `outages.mjs` has a server that
  * counts.
  *
- * `--way local|redis` (both, where `npm install --prefix tests/shared` was run and there is a redis-server),
+ * `--way local|redis` (both, where there is a redis-server),
  * `--case NAME` one of those in `play.mjs` or `outages.mjs` (`outages`: all of those), or `permits`,
  * `takeover`, or, tables without a bar, `costs` (beside other libraries) and `rows` (what once starved a
  * group); `--seconds N` shortens the cases behind nginx: then bars mean little. Everything takes about 35
@@ -12,7 +12,6 @@
  * *One process alone* runs beside each case, against a zone of its own, and is what it is compared with: a
  * machine may be busy.
  */
-import { existsSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort, RedisServer, SERVERS } from '../../../tests/shared/server.mjs'
@@ -109,8 +108,7 @@ function option(name, fallback) {
   return at > 0 ? process.argv[at + 1] : fallback
 }
 
-const hasRedis = SERVERS.length > 0 && existsSync('tests/shared/node_modules/ioredis')
-const ways = option('--way') ? [option('--way')] : ['local', ...(hasRedis ? ['redis'] : [])]
+const ways = option('--way') ? [option('--way')] : ['local', ...(SERVERS.length > 0 ? ['redis'] : [])]
 const chosen = option('--case')
 const most = Number(option('--seconds', Number.POSITIVE_INFINITY))
 const names = [CASES, OUTAGES, OWN].flatMap(Object.keys).concat('outages', 'costs', 'rows')

@@ -127,7 +127,7 @@ const COSTS = {
     return () => limiter.schedule(async () => {})
   },
   async 'rate-limiter-flexible'({ name, store, rate }) {
-    const require = createRequire(new URL('../../../tests/shared/clients.mjs', import.meta.url))
+    const require = createRequire(import.meta.url)
     const { RateLimiterQueue, RateLimiterRedis } = require('rate-limiter-flexible')
     const { CLIENTS } = await import('../../../tests/shared/clients.mjs')
     const storeClient = CLIENTS.ioredis(store)
