@@ -24,7 +24,7 @@ import { isHttp } from './fetch/redirects.js'
 import { isStream, sent } from './fetch/send.js'
 import { Body, limitsOf, refusalOf } from './llm/answer.js'
 import { Budgets, type Call, type LlmLimit, OwnScope } from './llm/budgets.js'
-import { type Asked, askedOf, OTHER, VENDORS, type Vendor } from './llm/request.js'
+import { type Asked, askedOf, VENDORS, type Vendor } from './llm/request.js'
 import { RETRY_MAX_RETRY_AFTER } from './options/generated.js'
 import { isRequest, methodOf, urlOf } from './scopes/names.js'
 import type { Throttle } from './throttle/throttle.js'
@@ -158,7 +158,7 @@ const FUNCTION: Want = ['a function', (value) => typeof value === 'function']
 const POSITIVE: Want = ['a number above 0', isPositive]
 /** The valid values of each option. */
 const WANTS: Readonly<Record<keyof LlmOptions, Want>> = {
-  vendor: one(...Object.keys(VENDORS)),
+  vendor: one(...VENDORS),
   limits: ['a map of model to limits', isObject],
   account: ['a text or a function', (value) => /^[sf]/.test(typeof value)],
   family: FUNCTION,
@@ -284,7 +284,7 @@ class Llm {
       }
       const { status } = response
       const isRefused = REFUSALS.includes(status)
-      const limits = limitsOf(response.headers, budgets.rules)
+      const limits = limitsOf(response.headers, vendor)
       const outcome = { status, latency: throttle.now() - call.sentAt, hints: {} }
       if (!isRefused && response.headers.get('x-should-retry') !== 'true') {
         budgets.report(call, limits)
@@ -344,25 +344,25 @@ class Llm {
       budgets.refused(call)
       return watched(response, settle)
     }
-    budgets.open()
+    const isStream = /event-stream/.test(headers.get('content-type') ?? '')
+    budgets.answered(call, isStream)
     const say = (code: 'stream-cut' | 'usage-estimated', what: string) =>
       this.#throttle.scheduler.warnings.once(code, `an answer of ${model} at ${host} ${what}`)
-    call.isStream = /event-stream/.test(headers.get('content-type') ?? '')
-    const body = new Body(call.isStream, budgets.isCachedFree)
+    const body = new Body(isStream, budgets.isCachedFree)
     return watched(
       response,
       (error, isRead = false) => {
         settle()
         body.end()
-        const isWhole = error === undefined && !body.isBroken && (body.isWhole || (isRead && !call.isStream))
-        const isEnded = isWhole || (isRead && vendor === 'gemini')
+        const isOver = isRead && (!isStream || vendor === 'gemini')
+        const isWhole = error === undefined && !body.isBroken && (body.isWhole || isOver)
         // A reader that stops, or aborts, knows it.
         const isLeft = error === undefined ? !isRead : Number.isNaN(failureOfRequest(error, wanted))
-        if (!isEnded) {
+        if (!isWhole) {
           this.stats.cut++
           if (body.isBroken || !isLeft) say('stream-cut', 'broke off, and what was read of it is charged')
         }
-        if (budgets.ended(call, body, isEnded) && isEnded && budgets.needsUsage) {
+        if (budgets.ended(call, body, isWhole) && isWhole && budgets.needsUsage) {
           this.stats.estimated++
           const remedy = 'stream_options: { include_usage: true } asks for it'
           say('usage-estimated', `told no usage, so it is estimated (${remedy})`)
@@ -370,7 +370,7 @@ class Llm {
       },
       (bytes) => {
         body.hear(bytes)
-        if (call.isStream) budgets.wrote(call, body.usage.input, body.written)
+        if (isStream) budgets.wrote(call, body.usage.input, body.written)
       },
     )
   }
@@ -394,13 +394,15 @@ class Llm {
     const name = `llm:${host}/${whose}${named && `/${named}`}`
     let budgets = this.#known.get(name)
     if (budgets) return remember(this.#known, name, budgets)
-    const rules = model === undefined ? OTHER : VENDORS[vendor]
     const fits = ([pattern]: [RegExp, unknown]) => pattern.test(model ?? '') || pattern.test(named)
     const limit = (model !== undefined && this.#limits.find(fits)?.[1]) || {}
-    const isMax = output === undefined ? rules.isMax === true : output === 'max'
-    const isCounted = countTokens !== undefined
-    budgets = new Budgets({ ...{ throttle, name, rules, limit, headroom, isMax, isCounted, concurrency } })
-    if (model === undefined) budgets.configure('other', pausing)
+    budgets = new Budgets({
+      ...{ throttle, name, limit, headroom, concurrency },
+      vendor: model === undefined ? undefined : vendor,
+      isMax: output && output === 'max',
+      isCounted: countTokens !== undefined,
+    })
+    if (model === undefined) budgets.configure(pausing)
     return remember(this.#known, name, budgets)
   }
 }

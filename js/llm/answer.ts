@@ -1,13 +1,10 @@
 /**
- * Reads an answer: limits in its headers, usage in its body, and whether a refusal will ever end. Bodies and
- * refusals are read in Rust (`crates/llm`), for every host alike.
- *
- * `reset` is the time until a bucket is *full*, not until something is left. `-requests` may be a bucket of a
- * day.
+ * Reads an answer: limits in its headers, usage in its body, and whether a refusal will ever end. They are
+ * read in Rust (`crates/llm`), for every host alike.
  */
 import { parseHints } from '../wasm/functions.js'
 import { loadLlm, type WasmBody } from '../wasm/load/llm.js'
-import type { Kind, Rules } from './request.js'
+import { KINDS, type Kind, VENDORS, type Vendor } from './request.js'
 
 /** A budget as the headers tell it: what is left of it, and its length in milliseconds. */
 export interface ReportedLimit {
@@ -17,31 +14,20 @@ export interface ReportedLimit {
   readonly per: number
 }
 
-const MINUTE = 60_000
-const DAY = 86_400_000
-const WINDOWS = [1000, 10_000, MINUTE, 3_600_000, DAY]
-
-/**
- * The budgets that the headers tell. The window follows from what is missing and the time until it is back;
- * where too little is missing to tell, it is the usual one: a minute, and Groq's requests a day.
- */
-export function limitsOf(headers: Headers, rules: Rules): ReportedLimit[] {
+/** The budgets that the headers tell. */
+export function limitsOf(headers: Headers, vendor: Vendor): ReportedLimit[] {
   const limits: ReportedLimit[] = []
   // Azure says −1 for what it does not tell.
   for (const quota of parseHints([...headers].filter(([, value]) => value !== '-1')).quotas) {
-    const { policy = '', limit = 0, remaining = Number.NaN, resetMs: reset = 0 } = quota
-    const [, what = '', window] = /^(.*?)(?:-tokens)?(?:-(minute|day))?$/.exec(policy)!
-    const kind = (what === 'req' ? 'requests' : what) as Kind
-    if (!(limit > 0 && rules.kinds.includes(kind))) continue
-    const left = remaining >= 0 ? Math.min(remaining, limit) : undefined
-    const isRequests = kind === 'requests'
-    const guess = (reset * limit) / (limit - (left ?? limit))
-    const off = (per: number) => Math.abs(Math.log(per / guess))
-    const isClear = !rules.isSpread && !window && guess > 0 && guess < 1e15
-    const usual = window === 'day' || (rules.isDaily && isRequests) ? DAY : MINUTE
-    const per = isClear ? WINDOWS.reduce((best, each) => (off(each) < off(best) ? each : best)) : usual
-    const isDay = isRequests && per > MINUTE && rules.kinds.includes('day')
-    limits.push({ kind: isDay ? 'day' : kind, limit, left, per })
+    const { policy = '', limit: most = 0, remaining = Number.NaN, resetMs = 0 } = quota
+    const [kind, limit, left, per] = loadLlm().reported(
+      VENDORS.indexOf(vendor),
+      policy,
+      most,
+      remaining,
+      resetMs,
+    )
+    if (kind !== undefined) limits.push({ kind: KINDS[kind]!, limit: limit!, left: known(left!), per: per! })
   }
   return limits
 }
@@ -88,10 +74,11 @@ export class Body {
   #look(): void {
     const reader = this.#reader
     if (!reader) return
-    this.usage = { input: known(reader.input()), free: reader.cached(), output: known(reader.output()) }
-    this.written = reader.written()
-    this.isBroken = reader.is_broken()
-    this.isWhole = reader.is_whole()
+    const [input, free, output, written, isBroken, isWhole] = reader.look()
+    this.usage = { input: known(input!), free: free!, output: known(output!) }
+    this.written = written!
+    this.isBroken = isBroken! > 0
+    this.isWhole = isWhole! > 0
   }
 }
 
@@ -104,9 +91,6 @@ export interface Refusal {
   /** Which budget has no room, in the words of the refusal. */
   readonly kind: Kind | undefined
 }
-
-/** By their places in the module's answer. */
-const KINDS = ['requests', 'tokens', 'input', 'output'] as const
 
 /** Reads a refusal: headers first, then what its body says. */
 export function refusalOf({ status, headers }: Response, text: string, isAnthropic: boolean): Refusal {

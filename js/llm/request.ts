@@ -1,64 +1,21 @@
 /**
  * Reads the request of a call: whose it is, which model, how much goes in, and how much may come out. Its
- * body is read in Rust (`crates/llm`), for every host alike; how vendors count stands here.
+ * body is read in Rust (`crates/llm`), for every host alike.
  */
 import { loadLlm } from '../wasm/load/llm.js'
 
 /** The vendor whose rules hold. */
 export type Vendor = 'openai' | 'anthropic' | 'azure' | 'mistral' | 'groq' | 'openrouter' | 'gemini'
 
-/** How a vendor counts. */
-export interface Rules {
-  /** Budgets that a call may spend from. */
-  readonly kinds: readonly Kind[]
-  /** How `tokens` is charged: the larger of input and output, or both; and whether by true usage. */
-  readonly isLarger?: boolean
-  readonly isActual: boolean
-  /** Reserve what may come out at most, not what usually does. */
-  readonly isMax?: boolean
-  readonly isSliding?: boolean
-  readonly isCachedFree?: boolean
-  /** A day's requests come back evenly, not at midnight. */
-  readonly isEvenDay?: boolean
-  /** Its requests are of a day, where the headers leave that open. */
-  readonly isDaily?: boolean
-  /** Requests of a minute may be counted by the second. */
-  readonly isSpread?: boolean
-  /** Whether it estimates input from characters, as OpenAI does, and not from tokens. */
-  readonly isByCharacters?: boolean
-  /** How far what the headers say may be off: Anthropic rounds tokens to thousands. */
-  readonly rounding?: number
-}
+/** By their numbers in Rust. */
+export const VENDORS: readonly Vendor[] = 'openai anthropic azure mistral groq openrouter gemini'.split(
+  ' ',
+) as Vendor[]
 
+/** The budgets of models, by their numbers in Rust. */
+export const KINDS = ['other', 'requests', 'day', 'tokens', 'project', 'input', 'output'] as const
 /** A budget of a model. */
-export type Kind = 'other' | 'requests' | 'day' | 'tokens' | 'project' | 'input' | 'output'
-
-const TOKENS = ['requests', 'day', 'tokens'] as const
-export const VENDORS: Readonly<Record<Vendor, Rules>> = {
-  openai: {
-    kinds: [...TOKENS, 'project'],
-    isLarger: true,
-    isActual: false,
-    isMax: true,
-    isByCharacters: true,
-    isEvenDay: true,
-  },
-  azure: { kinds: TOKENS, isActual: false, isMax: true, isSliding: true, isByCharacters: true },
-  anthropic: {
-    kinds: ['requests', 'input', 'output'],
-    isActual: true,
-    isCachedFree: true,
-    isSpread: true,
-    rounding: 500,
-  },
-  mistral: { kinds: TOKENS, isActual: true },
-  groq: { kinds: TOKENS, isActual: true, isEvenDay: true, isDaily: true },
-  openrouter: { kinds: TOKENS, isActual: true },
-  gemini: { kinds: ['requests', 'day', 'input', 'tokens'], isActual: true },
-}
-
-/** The rules of a request that asks no model. */
-export const OTHER: Rules = { kinds: ['other'], isActual: false }
+export type Kind = (typeof KINDS)[number]
 
 /** A call, as far as its budgets are concerned. */
 export interface Asked {
@@ -78,6 +35,8 @@ export interface Asked {
   readonly isUncounted: boolean
 }
 
+type Five = readonly [number, number, number, number, number]
+
 /** Reads a request. `body`: as text, as a form, or what else `fetch` takes. */
 export function askedOf(
   url: URL,
@@ -92,21 +51,18 @@ export function askedOf(
   const named = typeof form === 'string' ? form : undefined
   const text = typeof body === 'string' ? body : ''
   const counts = countTokens !== undefined
-  const read = new WasmAsked(host, pathname, method, text, named, wanted ?? '', counts)
+  const read = new WasmAsked(host, pathname, method, text, named, VENDORS.indexOf(wanted!), counts)
   try {
-    const [model, bound] = [read.model(), read.bound()]
-    let tokens = read.tokens()
+    const model = read.model()
+    const [characters, bytes, known, bound, isUncounted] = read.size() as unknown as Five
+    let tokens = known
     for (let text = read.take_text(); text !== undefined; text = read.take_text())
       tokens += countTokens!(text, model!)
     return {
-      vendor: read.vendor() as Vendor,
-      host,
-      model,
-      characters: read.characters(),
-      bytes: read.bytes(),
-      tokens,
+      vendor: VENDORS[read.vendor()]!,
+      ...{ host, model, characters, bytes, tokens },
       bound: Number.isNaN(bound) ? undefined : bound,
-      isUncounted: read.is_uncounted(),
+      isUncounted: isUncounted > 0,
     }
   } finally {
     read.free()

@@ -14,7 +14,7 @@ import pytest
 
 from autothrottle import ClosedError, ConfigError, ThreadThrottle, Throttle, llm
 from autothrottle.llm._answer import Body, limits_in, refusal_of
-from autothrottle.llm._request import VENDORS, asked_of
+from autothrottle.llm._request import asked_of
 from autothrottle.testing import FakeClock
 
 httpx = pytest.importorskip("httpx")
@@ -238,6 +238,16 @@ def test_a_stream_that_breaks_off_is_charged_what_was_written(clock: FakeClock, 
     assert (transport.stats.cut, warned) == (1, [] if how == "closed" else ["stream-cut"])
 
 
+@pytest.mark.parametrize("told", [[], [{"error": {"code": 503}}]])
+def test_a_stream_of_gemini_that_is_read_is_whole_but_for_an_error(clock: FakeClock, told: list[Any]) -> None:
+    url = "https://generativelanguage.googleapis.com/v1beta/models/m-1:streamGenerateContent"
+    part = {"candidates": [{"content": {"parts": [{"text": "x"}]}}]}
+    parts = Parts([f"data: {json.dumps(each)}\n\n".encode() for each in (part, *told)])
+    _, transport, client = thread_client(Server(clock, lambda: streamed(parts)))
+    client.post(url, json=asking())
+    assert transport.stats.cut == len(told)
+
+
 async def test_tasks_have_the_same(clock: FakeClock) -> None:
     parts = Parts([START, TEXT, END])
     throttle = Throttle(clock=clock, max_in_flight=32)
@@ -302,7 +312,7 @@ def test_limits_in_headers_and_refusals() -> None:
         "x-ratelimit-remaining-requests": "9999",
         "x-ratelimit-reset-requests": "8.64s",
     }
-    assert limits_in(headers, VENDORS["openai"]) == [("day", 10_000, 9999, 86_400)]
+    assert limits_in(headers, "openai") == [("day", 10_000, 9999, 86_400)]
     anthropic = {
         "date": "Thu, 01 Jan 2026 00:00:00 GMT",
         "anthropic-ratelimit-input-tokens-limit": "50000",
@@ -310,7 +320,7 @@ def test_limits_in_headers_and_refusals() -> None:
         "anthropic-ratelimit-input-tokens-reset": "2026-01-01T00:00:12Z",
         "anthropic-ratelimit-tokens-limit": "1",
     }
-    assert limits_in(anthropic, VENDORS["anthropic"]) == [("input", 50_000, 40_000, 60)]
+    assert limits_in(anthropic, "anthropic") == [("input", 50_000, 40_000, 60)]
     assert refusal_of(429, {}, b"try again in 1h2m3.5s", False).wait == 3723.5
     gemini = '{"error": {"details": [{"retryDelay": "46s"}]}}'
     assert refusal_of(429, {}, gemini.encode(), False).wait == 46

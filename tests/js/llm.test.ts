@@ -5,7 +5,7 @@ import { ConfigError, createThrottle, type Throttle } from 'autothrottle'
 import { llmFetch, llmMiddleware } from 'autothrottle/llm'
 import { FakeClock } from 'autothrottle/testing'
 import { limitsOf, refusalOf } from '../../js/llm/answer.js'
-import { askedOf, VENDORS } from '../../js/llm/request.js'
+import { askedOf } from '../../js/llm/request.js'
 import { load } from './model-server.js'
 import { after, throttles } from './shared/world.js'
 
@@ -120,7 +120,7 @@ test('a bucket of a day is known by the time until it is full; a minute where to
         'x-ratelimit-remaining-requests': String(left),
         'x-ratelimit-reset-requests': reset,
       }),
-      VENDORS.openai,
+      'openai',
     )
   assert.deepEqual(told(10_000, 9999, '8.64s'), [{ kind: 'day', limit: 10_000, left: 9999, per: 86_400_000 }])
   assert.deepEqual(told(500, 499, '120ms'), [{ kind: 'requests', limit: 500, left: 499, per: 60_000 }])
@@ -134,14 +134,12 @@ test('a bucket of a day is known by the time until it is full; a minute where to
     'anthropic-ratelimit-tokens-remaining': '0',
   })
   const input = [{ kind: 'input', limit: 50_000, left: 40_000, per: 60_000 }]
-  assert.deepEqual(limitsOf(anthropic, VENDORS.anthropic), input)
+  assert.deepEqual(limitsOf(anthropic, 'anthropic'), input)
   const mistral = new Headers({
     'x-ratelimit-limit-tokens-minute': '9',
     'x-ratelimit-remaining-tokens-minute': '-1',
   })
-  assert.deepEqual(limitsOf(mistral, VENDORS.mistral), [
-    { kind: 'tokens', limit: 9, left: undefined, per: 60_000 },
-  ])
+  assert.deepEqual(limitsOf(mistral, 'mistral'), [{ kind: 'tokens', limit: 9, left: undefined, per: 60_000 }])
 })
 
 test('typed limits hold where they are lower, and the headers where those are', async () => {
@@ -338,6 +336,24 @@ for (const how of ['cancel', 'error', 'error event'] as const)
     )
     assert.equal(llm.stats().cut, 1)
   })
+
+test("Gemini's streams name no end: one that is read is whole, and one that tells an error is cut", async () => {
+  const url = 'https://generativelanguage.googleapis.com/v1beta/models/m-1:streamGenerateContent'
+  for (const [told, cut] of [
+    [[], 0],
+    [[event({ error: { code: 503 } })], 1],
+  ] as const) {
+    const part = event({ candidates: [{ content: { parts: [{ text: 'x' }] } }] })
+    const made = setUp([() => writer([part, ...told]).response])
+    const llm = llmFetch(made.throttle)
+    await (await within(made.clock, llm(url, post()), 0)).text()
+    assert.equal(llm.stats().cut, cut)
+    assert.deepEqual(
+      made.warned.map(([code]) => code),
+      cut ? ['stream-cut'] : [],
+    )
+  }
+})
 
 test('an answer without usage: the estimate stands, and is said once', async () => {
   const stream = () =>

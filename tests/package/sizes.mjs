@@ -64,9 +64,10 @@ export const OVER_MAIN = {
   'durable-object': 7_000,
   got: 1_000,
   testing: 1_000,
-  // With the reader of headers, which the main entry leaves out where no entry calls it. A module of 13 kB
-  // reads bodies, refusals and requests: JavaScript and Python read 18 of 88 answers differently.
-  llm: 21_500,
+  // With the reader of headers, which the main entry leaves out where no entry calls it. A module of 19 kB
+  // reads bodies, refusals and requests: JavaScript and Python read 18 of 88 answers differently. It keeps
+  // the budgets, too, which were written twice.
+  llm: 25_800,
   presets: 2_600,
   opentelemetry: 1_000,
   domains: 300,

@@ -83,7 +83,7 @@ const READERS: Readonly<Record<string, (text: string) => void>> = {
   'stream, cut everywhere': (text) => heard(true, `data: ${text}\n\n`, 64),
   refusal: (text) => void refusal(429, 0, false, false, true, text),
   request: (text) =>
-    new WasmAsked('a.example', '/v1/chat/completions', 'POST', text, undefined, '', false).free(),
+    new WasmAsked('a.example', '/v1/chat/completions', 'POST', text, undefined, -1, false).free(),
 }
 
 function heard(isStream: boolean, text: string, piece = text.length): void {

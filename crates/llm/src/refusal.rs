@@ -3,20 +3,12 @@
 //! A refusal may say how long to wait although no wait will help: a quota is used up, or the request is above
 //! the whole limit. Its text is prose. It is read once from front to back, the first [`READ`] bytes of it.
 
+use crate::Kind;
+
 /// Bytes of a refusal that are read.
 const READ: usize = 64_000;
 /// The longest wait that is believed, in milliseconds: the most that a timer takes.
 const LONGEST: f64 = 2_147_483_648.0;
-
-/// A budget that a refusal may name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the budgets of models have these names")]
-pub enum Kind {
-    Requests,
-    Tokens,
-    Input,
-    Output,
-}
 
 /// How a call was refused: what a host has read of it already.
 #[derive(Clone, Copy, Debug, Default)]

@@ -31,7 +31,8 @@ pub enum Vendor {
 impl Vendor {
     /// Their names in options, in this order.
     pub const NAMES: [&str; 7] = ["openai", "anthropic", "azure", "mistral", "groq", "openrouter", "gemini"];
-    const ALL: [Self; 7] = [
+    /// Each of them, by its number.
+    pub const ALL: [Self; 7] = [
         Self::OpenAi,
         Self::Anthropic,
         Self::Azure,

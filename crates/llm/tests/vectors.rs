@@ -48,12 +48,7 @@ fn read(case: &Value, piece: usize) -> Value {
             is_anthropic: flag("anthropic"),
         };
         let read = refusal(&refused, &text_of(&case["refusal"]));
-        let kind = read.kind.map(|kind| match kind {
-            Kind::Requests => "requests",
-            Kind::Tokens => "tokens",
-            Kind::Input => "input",
-            Kind::Output => "output",
-        });
+        let kind = read.kind.map(Kind::name);
         return json!({ "waitMs": number(read.wait_ms), "final": read.is_final, "kind": kind });
     }
     let text = |key: &str| case[key].as_str();

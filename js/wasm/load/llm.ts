@@ -1,18 +1,18 @@
 /**
- * Brings the readers of language models in, on first use and synchronously. A module of its own: throttles do
- * not carry it.
+ * Brings the readers and budgets of language models in, on first use and synchronously. A module of its own:
+ * throttles do not carry it.
  */
-import { initSync, refusal, throwAs, WasmAsked, WasmBody } from '../../../pkg/llm.js'
+import { initSync, refusal, reported, throwAs, WasmAsked, WasmBody, WasmBudgets } from '../../../pkg/llm.js'
 import { EngineBrokenError } from '../../base/errors.js'
 import { llmModule } from './llm-module.js'
 import { moduleOf } from './module-source.js'
 
-export type { WasmAsked, WasmBody }
+export type { WasmAsked, WasmBody, WasmBudgets }
 
 let isLoaded = false
 
 /**
- * The readers, ready for use.
+ * They, ready for use.
  *
  * @throws {WasmBlockedError} where compiling is forbidden.
  */
@@ -22,5 +22,5 @@ export function loadLlm() {
     throwAs(() => new EngineBrokenError())
     isLoaded = true
   }
-  return { WasmAsked, WasmBody, refusal }
+  return { WasmAsked, WasmBody, WasmBudgets, refusal, reported }
 }

@@ -395,6 +395,85 @@ def llm_asked(
     out. Then whether a part of it is not counted, and the texts that the user counts.
     """
 
+def llm_reported(
+    vendor: str, policy: str, limit: float, remaining: float | None, reset: float
+) -> tuple[str, float, float | None, float] | None:
+    """Reads a quota of the headers: the budget that it is, its limit, what is left, and its seconds."""
+
+class LlmPlan:
+    """The expected size of a call."""
+
+    @property
+    def costs(self) -> list[tuple[str, float]]:
+        """The amount that it takes of each budget."""
+
+class LlmBudgets:
+    """The accounts of one model and key. After each verb the host configures ``changes``, looks when what it
+    ``asks`` could leave, and charges what ``carry`` says.
+    """
+
+    def __init__(
+        self,
+        vendor: str | None,
+        limits: tuple[float, float, float, float, float],
+        is_sliding: bool | None,
+        is_cached_free: bool | None,
+        headroom: float,
+        is_max: bool | None,
+        is_counted: bool,
+        concurrency: float,
+    ) -> None: ...
+    @property
+    def is_known(self) -> bool: ...
+    @property
+    def is_cached_free(self) -> bool: ...
+    @property
+    def needs_usage(self) -> bool: ...
+    @property
+    def kinds(self) -> list[str]: ...
+    def changes(
+        self,
+    ) -> list[tuple[str, float, tuple[float, float, float] | None, list[tuple[float, float]]]]:
+        """Slots of a scope; limit, window and burst of its rate; limit and window of each quota."""
+
+    def plan(self, characters: float, size: float, tokens: float, bound: float | None) -> LlmPlan: ...
+    def begin(self, now: float, plan: LlmPlan) -> int:
+        """The call leaves, and this is its number."""
+
+    def wrote(self, call: int, input: float | None, written: float) -> bool:  # noqa: A002
+        """More was written. Whether something is due."""
+
+    def report(
+        self,
+        now: float,
+        call: int,
+        kind: str,
+        limit: float,
+        left: float | None,
+        per: float,
+        wait: float | None,
+    ) -> None: ...
+    def answered(self, call: int, is_stream: bool) -> None: ...
+    def gone(self, call: int, was_sent: bool) -> None: ...
+    def refused(self, now: float, call: int, kind: str | None, wait: float) -> None: ...
+    def ended(
+        self,
+        now: float,
+        call: int,
+        input: float | None,  # noqa: A002
+        free: float,
+        output: float | None,
+        written: float,
+        is_whole: bool,
+    ) -> bool:
+        """Whether what it took had to be estimated."""
+
+    def asks(self) -> list[tuple[str, float]]:
+        """The amounts whose waits ``carry`` wants to know."""
+
+    def carry(self, now: float, waits: list[tuple[str, float]]) -> list[tuple[int, str, float]]:
+        """Of each charge the call, the budget and the cost."""
+
 class Shared:
     """One process of a group that shares a limit: the machine of ``shared/``. Instants and spans are whole
     nanoseconds; an effect is its name, then what belongs to it."""

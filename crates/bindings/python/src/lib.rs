@@ -35,8 +35,8 @@ mod _native {
     #[pymodule_export]
     use super::{
         authority_of, check_driver_options, engine::Engine, host_name, is_for_good, llm::LlmBody,
-        llm::llm_asked, llm::llm_refusal, nearest_name, parse_hints, parse_robots, robots_allow,
-        robots_rules, shared::Shared,
+        llm::LlmBudgets, llm::LlmPlan, llm::llm_asked, llm::llm_refusal, llm::llm_reported, nearest_name,
+        parse_hints, parse_robots, robots_allow, robots_rules, shared::Shared,
     };
 
     /// Which settings there are, and what Redis runs, by name.

@@ -1,26 +1,18 @@
-"""Reads an answer: limits in its headers, usage in its body, and whether a refusal will ever end. Bodies and
-refusals are read in Rust (``crates/llm``), for every host alike.
-
-``reset`` is the time until a bucket is *full*, not until something is left. ``-requests`` may be a bucket of
-a day.
+"""Reads an answer: limits in its headers, usage in its body, and whether a refusal will ever end. They are
+read in Rust (``crates/llm``), for every host alike.
 """
 
 from __future__ import annotations
 
-import math
-import re
 import zlib
 from collections.abc import Mapping
-from typing import NamedTuple, cast, get_args
+from typing import NamedTuple, cast
 
 from .._clock import NANOS
-from .._native import LlmBody, llm_refusal, parse_hints
-from ._request import Kind, Rules
+from .._native import LlmBody, llm_refusal, llm_reported, parse_hints
+from ._request import Kind, Vendor
 
-MINUTE, DAY = 60.0, 86_400.0
-_WINDOWS = (1.0, 10.0, MINUTE, 3600.0, DAY)
-_POLICY = re.compile(r"(.*?)(?:-tokens)?(?:-(minute|day))?")
-_KINDS = get_args(Kind)
+DAY = 86_400.0
 
 
 class ReportedLimit(NamedTuple):
@@ -32,30 +24,15 @@ class ReportedLimit(NamedTuple):
     per: float
 
 
-def limits_in(headers: Mapping[str, str], rules: Rules) -> list[ReportedLimit]:
-    """The budgets that the headers tell.
-
-    The window follows from what is missing and the time until it is back; where too little is missing to
-    tell, it is the usual one: a minute, and Groq's requests a day.
-    """
+def limits_in(headers: Mapping[str, str], vendor: Vendor) -> list[ReportedLimit]:
+    """The budgets that the headers tell."""
     limits = []
     # Azure says -1 for what it does not tell.
     for quota in parse_hints({name: value for name, value in headers.items() if value != "-1"}).quotas:
-        match = _POLICY.fullmatch(quota.policy or "")
-        what, window = match.groups() if match else ("", None)
-        kind = "requests" if what == "req" else what
-        if not quota.limit or kind not in rules.kinds or kind not in _KINDS:
-            continue
-        limit = float(quota.limit)
-        left = None if quota.remaining is None else min(float(quota.remaining), limit)
-        missing = limit - (limit if left is None else left)
-        is_requests = kind == "requests"
-        per = DAY if window == "day" or (rules.is_daily and is_requests) else MINUTE
-        if missing > 0 and quota.reset and not window and not rules.is_spread:
-            guess = math.log(quota.reset / NANOS * limit / missing)
-            per = min(_WINDOWS, key=lambda each: abs(math.log(each) - guess))
-        is_day = is_requests and per > MINUTE and "day" in rules.kinds
-        limits.append(ReportedLimit("day" if is_day else kind, limit, left, per))
+        reset = (quota.reset or 0) / NANOS
+        told = llm_reported(vendor, quota.policy or "", quota.limit or 0, quota.remaining, reset)
+        if told is not None:
+            limits.append(ReportedLimit(cast("Kind", told[0]), *told[1:]))
     return limits
 
 

@@ -88,8 +88,6 @@ class Core:
         account = self._account(asked.host, what.headers)
         with throttle._scheduler.lock:
             budgets = self._budgets_of(asked, account)
-            if budgets is None:
-                self._prepare(f"{account}#other")
             if asked.host not in throttle._typed:
                 self._prepare(asked.host)
             self.stats.uncounted += asked.is_uncounted
@@ -103,16 +101,14 @@ class Core:
         delay = 0.0
         for attempt in range(most + 1):
             with throttle._scheduler.lock:
-                plan = None if budgets is None else budgets.plan(asked)
-            scopes = {asked.host: 1.0, **({f"{account}#other": 1.0} if plan is None else plan.scopes)}
+                plan = budgets.plan(asked)
+            scopes = {asked.host: 1.0, **plan.scopes}
             # A refused call is older than the calls that wait.
             priority = own.get("priority", 0) + (1 if attempt else 0)
             wait = wait_of(priority, 1, delay, own.get("max_wait"))._replace(is_taken=attempt > 0)
             permit = await throttle._enter(what.url, scopes, wait)
-            call = None
             with throttle._scheduler.lock:
-                if budgets is not None and plan is not None:
-                    call = budgets.begin(asked, permit, plan)
+                call = budgets.begin(asked, permit, plan)
                 self.stats.sent += 1
             sent_at = throttle._clock.now()
             try:
@@ -122,12 +118,11 @@ class Core:
                 raise
             latency = (throttle._clock.now() - sent_at) / NANOS
             status, headers = response.status_code, response.headers
-            limits = limits_in(headers, VENDORS[asked.vendor])
+            limits = limits_in(headers, asked.vendor)
             is_refused = status in _REFUSALS
             if not is_refused and headers.get("x-should-retry") != "true":
-                if call is not None and budgets is not None:
-                    with throttle._scheduler.lock:
-                        budgets.on_limits(call, limits)
+                with throttle._scheduler.lock:
+                    budgets.on_limits(call, limits)
                 self._answered(what, response, latency, permit, call, budgets)
                 return response, None
             self.stats.refused += is_refused
@@ -136,12 +131,11 @@ class Core:
             except Exception:
                 content = b""
             refusal = refusal_of(status, headers, content, asked.vendor == "anthropic")
-            if call is not None and budgets is not None:
-                is_limit = status == 429 and not refusal.is_final
-                with throttle._scheduler.lock:
-                    budgets.on_limits(call, limits, (refusal.wait or 0) if is_limit else None)
-                    budgets.refused(call, refusal.kind if is_limit else None, refusal.wait)
-            self._refused(status, latency, refusal, permit, budgets, f"{account}#other")
+            is_limit = status == 429 and not refusal.is_final
+            with throttle._scheduler.lock:
+                budgets.on_limits(call, limits, (refusal.wait or 0) if is_limit else None)
+                budgets.refused(call, refusal.kind if is_limit else None, refusal.wait)
+            self._refused(status, latency, refusal, permit, budgets)
             if refusal.is_final or attempt == most:
                 return response, content
             if refusal.wait is not None and refusal.wait > longest:
@@ -155,8 +149,8 @@ class Core:
         response: Any,
         latency: float,
         permit: Permit,
-        call: Call | None,
-        budgets: Budgets | None,
+        call: Call,
+        budgets: Budgets,
     ) -> None:
         """A good answer, or one that says what is wrong with the request."""
         status, lock = response.status_code, self._throttle._scheduler.lock
@@ -166,44 +160,42 @@ class Core:
         is_held = self._throttle._settings.is_held_by_body
         if not is_held:
             permit.report(outcome)
-        if call is None or budgets is None or status >= 400:
-            if call is not None and budgets is not None:
-                with lock:
-                    budgets.refused(call)
+        asked = call.asked
+        if asked.model is None or status >= 400:
+            with lock:
+                budgets.refused(call)
             if is_held:
                 _watch(response, lambda _: None, lambda *_: permit.report(outcome))
             return
-        known, kept = call, budgets
         encoding = response.headers.get("content-encoding", "").strip().lower()
         is_stream = "event-stream" in response.headers.get("content-type", "")
-        body = Body(is_stream, kept.is_cached_free, encoding)
+        body = Body(is_stream, budgets.is_cached_free, encoding)
         with lock:
-            kept.open()
-            known.is_stream = is_stream
+            budgets.answered(call, is_stream)
 
         def hear(part: bytes) -> None:
             body.hear(part)
             if is_stream:
                 with lock:
-                    kept.wrote(known, body.input, body.written)
+                    budgets.wrote(call, body.input, body.written)
 
         def end(error: BaseException | None, is_read: bool) -> None:
             permit.report(outcome)
             body.end()
-            is_over = is_read and (not is_stream or known.asked.vendor == "gemini")
+            is_over = is_read and (not is_stream or asked.vendor == "gemini")
             is_whole = error is None and not body.is_broken and (body.is_whole or is_over)
             with lock:
-                is_estimated = kept.ended(known, body, is_whole)
+                is_estimated = budgets.ended(call, body, is_whole)
             if not is_whole:
                 self.stats.cut += 1
                 # A reader that stops, or is cancelled, knows it.
                 is_left = not is_read if error is None else failure_of(error) is None
                 if body.is_broken or not is_left:
-                    self._say("stream-cut", known.asked, "broke off, and what was read of it is charged")
-            elif is_estimated and kept.needs_usage:
+                    self._say("stream-cut", asked, "broke off, and what was read of it is charged")
+            elif is_estimated and budgets.needs_usage:
                 self.stats.estimated += 1
                 remedy = 'stream_options={"include_usage": True} asks for it'
-                self._say("usage-estimated", known.asked, f"told no usage, so it is estimated ({remedy})")
+                self._say("usage-estimated", asked, f"told no usage, so it is estimated ({remedy})")
 
         _watch(response, hear, end)
 
@@ -216,34 +208,26 @@ class Core:
         latency: float,
         refusal: Refusal,
         permit: Permit,
-        budgets: Budgets | None,
-        other: str,
+        budgets: Budgets,
     ) -> None:
         """The model's scopes know of it, or the host's where the whole server is overloaded."""
         is_final = refusal.is_final
-        whose = other if budgets is None else budgets.scope("requests")
-        whose = whose if status == 429 else permit.scopes[0]
+        whose = budgets.scope() if status == 429 else permit.scopes[0]
         # A bucket that is known refills as we know: no pace has to be found.
-        is_known = status == 429 and (is_final or (budgets is not None and budgets.is_known))
+        is_known = status == 429 and (is_final or budgets.is_known)
         means: ScopeBackoff = {"backoff": not is_known}
         if refusal.wait is not None and not is_final:
             # A longer hold would be a warning.
             means["delay"] = min(refusal.wait, DAY)
         permit.report(Outcome(status, latency=latency, scopes={whose: means}))
 
-    def _failed(
-        self, error: BaseException, permit: Permit, call: Call | None, budgets: Budgets | None, host: str
-    ) -> None:
+    def _failed(self, error: BaseException, permit: Permit, call: Call, budgets: Budgets, host: str) -> None:
         # A task that is cancelled says no word about the server.
         outcome = NOTHING if failure_of(error) is None else Outcome(error=error, scopes=host)
         permit.report(outcome)
-        if call is None or budgets is None:
-            return
+        was_sent = not {"ConnectError", "ConnectTimeout"} & {kind.__name__ for kind in type(error).__mro__}
         with self._throttle._scheduler.lock:
-            if {"ConnectError", "ConnectTimeout"} & {kind.__name__ for kind in type(error).__mro__}:
-                budgets.failed(call)
-            else:
-                budgets.gone(call)
+            budgets.gone(call, was_sent)
 
     def _account(self, host: str, headers: Mapping[str, str]) -> str:
         account = self._options.get("account")
@@ -253,31 +237,38 @@ class Core:
             named = f"{crc32(text.encode()):08x}"
         return f"llm:{host}/{named}"
 
-    def _budgets_of(self, asked: Asked, account: str) -> Budgets | None:
-        if asked.model is None:
-            return None
-        options, rules = self._options, VENDORS[asked.vendor]
-        family = options.get("family")
-        named = family_of(asked.model, asked.vendor) if family is None else family(asked.model)
-        name = f"{account}/{named}"
+    def _budgets_of(self, asked: Asked, account: str) -> Budgets:
+        options, model = self._options, asked.model
+        family, named, name = options.get("family"), "", account
+        if model is not None:
+            named = family_of(model, asked.vendor) if family is None else family(model)
+            name = f"{account}/{named}"
         known = self._families.pop(name, None)
         if known is not None:
             self._families[name] = known  # It is the one that was used last.
             return known
-        fits = (asked.model, named)
+        fits = () if model is None else (model, named)
         fit = (limit for pattern, limit in self._limits if any(map(pattern.fullmatch, fits)))
         limit: Mapping[str, Any] = next(fit, {})
         output = options.get("output")
         made = BudgetOptions(
             headroom=options.get("headroom", 0.98),
-            is_max=rules.is_max if output is None else output == "max",
+            is_max=None if output is None else output == "max",
             is_counted=options.get("count_tokens") is not None,
             concurrency=self._concurrency,
         )
         if len(self._families) >= _MOST:
             del self._families[next(iter(self._families))]
-        self._families[name] = Budgets(self._throttle, name, rules, limit, made)
-        return self._families[name]
+        vendor = None if model is None else asked.vendor
+        budgets = self._families[name] = Budgets(self._throttle, name, vendor, limit, made)
+        if model is None:
+            budgets.configure(**self._pausing)
+        return budgets
+
+    @property
+    def _pausing(self) -> dict[str, Any]:
+        """An overloaded server wants a pause, not a pace of a request a second."""
+        return {"delay": 0, "concurrency": self._concurrency, "backoff": {"min_delay": 0.1, "window": 10}}
 
     def _prepare(self, scope: str) -> None:
         """The models pace, and their host bears as many calls as all scopes."""
@@ -287,9 +278,7 @@ class Core:
         if len(self._prepared) >= _MOST:
             self._prepared.clear()
         own = self._prepared[scope] = OwnScope(self._throttle, scope)
-        # An overloaded server wants a pause, not a pace of a request a second.
-        backoff = {"min_delay": 0.1, "window": 10}
-        own.configure(delay=0, concurrency=self._concurrency, backoff=backoff)
+        own.configure(**self._pausing)
 
 
 def root_of(kind: type) -> str:
