@@ -246,7 +246,7 @@ class Llm {
     send: (init: RequestInit) => Promise<Response>,
     signal: AbortSignal | null = null,
   ): Promise<Response> {
-    const { throttle: own = {}, ...rest } = init as RequestInit & { throttle?: object }
+    const { throttle: own = {}, ...rest } = init as RequestInit & { throttle?: RequestOptions }
     const throttle = this.#throttle
     const { scheduler, options } = throttle
     const { host, vendor } = asked
@@ -261,7 +261,7 @@ class Llm {
     for (let tries = 0, delay = 0; ; tries++) {
       const plan = budgets.plan(asked)
       // A refused call is older than the calls that wait.
-      const waits = delay > 0 ? { priority: 1, ...own, delay } : own
+      const waits = tries > 0 ? { ...own, priority: (own.priority ?? 0) + 1, delay } : own
       const all = { [host]: 1, ...plan.scopes }
       const permit = await this.#permit(url, all, { ...waits, signal: wanted }, tries > 0)
       const call = budgets.begin(asked, permit, plan)

@@ -83,6 +83,24 @@ def test_a_refusal_is_waited_for_and_sent_again(clock: FakeClock) -> None:
     assert (transport.stats.sent, transport.stats.refused) == (3, 3)
 
 
+async def test_a_refused_call_goes_before_calls_of_its_own_priority_that_wait(clock: FakeClock) -> None:
+    sent: list[str] = []
+
+    async def answer(request: Any) -> Any:
+        sent.append(json.loads(request.content)["name"])
+        if len(sent) == 1:
+            return httpx.Response(429, json={}, headers={"retry-after-ms": "1500"})
+        return usage(1, 1)
+
+    throttle = Throttle(clock=clock, max_in_flight=1, jitter=False, warnings=False)
+    transport = llm.async_transport(throttle, httpx.MockTransport(answer))
+    own = {"throttle": {"priority": 5}}
+    async with httpx.AsyncClient(transport=transport) as client:
+        posts = [client.post(CHAT, json=asking(name=name), extensions=own) for name in ("a", "b")]
+        await clock.run(asyncio.gather(*posts))
+    assert sent == ["a", "a", "b"]
+
+
 def test_errors_of_ours_are_answers_that_no_sdk_sends_again(clock: FakeClock) -> None:
     server = Server(clock, lambda: usage(1, 1))
     _, _, client = thread_client(server, limits={"*": {"tpm": 50}})

@@ -1,4 +1,6 @@
-"""The cases of ``tests/vectors/llm.jsonl``, which every host plays: bodies, refusals, requests."""
+"""The cases of ``tests/vectors/llm.jsonl``, which every host plays: bodies, refusals, requests. Those of
+``llm-names.jsonl``: the scopes of accounts and models, which a group's hosts share.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,19 @@ from typing import Any
 
 import pytest
 
+from autothrottle import ThreadThrottle, llm
 from autothrottle.llm._answer import Body, refusal_of
 from autothrottle.llm._request import asked_of
+from autothrottle.testing import FakeClock
 
 VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors" / "llm.jsonl"
-CASES = [json.loads(line) for line in VECTORS.read_text("utf-8").splitlines()] if VECTORS.exists() else []
+
+
+def lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line] if file.exists() else []
+
+
+CASES, NAMES = lines(VECTORS), lines(VECTORS.with_name("llm-names.jsonl"))
 
 
 def text_of(parts: Any) -> bytes:
@@ -74,3 +84,16 @@ def request(case: Any) -> dict[str, Any]:
 def test_a_case_is_read_as_it_says(case: Any) -> None:
     read = body_of if "body" in case else refusal if "refusal" in case else request
     assert read(case) == case["is"]
+
+
+@pytest.mark.skipif(not NAMES, reason="an sdist has no vectors")
+@pytest.mark.parametrize("case", NAMES, ids=[case["name"] for case in NAMES])
+def test_the_scopes_of_an_account_and_a_model(case: Any) -> None:
+    httpx = pytest.importorskip("httpx")
+    throttle = ThreadThrottle(clock=FakeClock(), warnings=False)
+    inner = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
+    client = httpx.Client(transport=llm.transport(throttle, inner, vendor=case["vendor"]))
+    headers = {name: value.encode("latin-1") for name, value in case["headers"].items()}
+    client.post("https://h/v1/messages", json={"model": case["model"], "messages": []}, headers=headers)
+    scopes = [name for name in throttle.stats().scopes if name.endswith("#requests")]
+    assert scopes == [f"llm:h/{case['is']}#requests"]

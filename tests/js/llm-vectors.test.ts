@@ -1,7 +1,13 @@
-/** The cases of `tests/vectors/llm.jsonl`, which every host plays: bodies, refusals, requests. */
+/**
+ * The cases of `tests/vectors/llm.jsonl`, which every host plays: bodies, refusals, requests. Those of
+ * `llm-names.jsonl`: the scopes of accounts and models, which a group's hosts share.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { createThrottle } from 'autothrottle'
+import { llmFetch } from 'autothrottle/llm'
+import { FakeClock } from 'autothrottle/testing'
 import { Body, refusalOf } from '../../js/llm/answer.js'
 import { askedOf, type Vendor } from '../../js/llm/request.js'
 
@@ -78,5 +84,26 @@ for (const line of readFileSync(`${import.meta.dirname}/../vectors/llm.jsonl`, '
           ? readRefusal(refusal, told)
           : readRequest(request!, told)
     assert.deepEqual(read, told.is)
+  })
+}
+
+interface Named {
+  readonly name: string
+  readonly model: string
+  readonly vendor: Vendor
+  readonly headers: Readonly<Record<string, string>>
+  readonly is: string
+}
+
+for (const line of readFileSync(`${import.meta.dirname}/../vectors/llm-names.jsonl`, 'utf8')
+  .trim()
+  .split('\n')) {
+  const { name, model, vendor, headers, is } = JSON.parse(line) as Named
+  test(`the scopes of an account and a model: ${name}`, async () => {
+    const throttle = createThrottle({ clock: new FakeClock(), fetch: async () => new Response('{}') })
+    const body = JSON.stringify({ model, messages: [] })
+    await llmFetch(throttle, { vendor })('https://h/v1/messages', { method: 'POST', body, headers })
+    const scopes = Object.keys(throttle.stats().scopes).filter((scope) => scope.endsWith('#requests'))
+    assert.deepEqual(scopes, [`llm:h/${is}#requests`])
   })
 }

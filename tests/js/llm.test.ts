@@ -193,6 +193,17 @@ test('a refusal is sent again in time, a POST too; the last one tells the SDK to
   assert.deepEqual(llm.stats(), { sent: 3, refused: 3, estimated: 0, cut: 0, uncounted: 0 })
 })
 
+test('a refused call goes before calls of its own priority that wait', async () => {
+  const refused = () => json({ error: { message: 'slow down' } }, { 'retry-after-ms': '1500' }, 429)
+  const { clock, calls, throttle } = setUp([refused, () => used(1, 1)], { maxInFlight: 1 })
+  const llm = llmFetch(throttle)
+  const call = (name: string) =>
+    llm(CHAT, { ...post(body({ name })), throttle: { priority: 5 } } as RequestInit)
+  await within(clock, Promise.all(['a', 'b'].map(call)))
+  const sent = calls.map(({ init }) => JSON.parse(init.body as string).name)
+  assert.deepEqual(sent, ['a', 'a', 'b'])
+})
+
 test('a refusal that no wait helps is not sent again, and holds no other call', async () => {
   for (const [url, error, headers] of [
     [CHAT, { error: { code: 'insufficient_quota', type: 'insufficient_quota' } }, { 'retry-after': '5' }],

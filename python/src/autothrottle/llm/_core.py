@@ -15,7 +15,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from zlib import crc32
 
 from .._base import BaseThrottle
 from .._clock import NANOS
@@ -233,8 +232,7 @@ class Core:
         account = self._options.get("account")
         named = account(headers) if callable(account) else account
         if named is None:
-            text = "".join(f"{headers.get(name, '')}|" for name in _ACCOUNT)
-            named = f"{crc32(text.encode()):08x}"
+            named = _hash_of("".join(f"{headers.get(name, '')}\n" for name in _ACCOUNT))
         return f"llm:{host}/{named}"
 
     def _budgets_of(self, asked: Asked, account: str) -> Budgets:
@@ -308,16 +306,26 @@ def _watch(
     end(None, True)
 
 
+_DATE = re.compile(r"-?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8})\Z|-latest\Z")
+_MINOR = re.compile(r"^(claude-[a-z]+-[0-9]+)[-.][0-9]+\Z")
 _ACCOUNT = (
     *("authorization", "x-api-key", "api-key", "x-goog-api-key"),
     *("openai-organization", "openai-project"),
 )
 
 
+def _hash_of(text: str) -> str:
+    """8 hexadecimal digits (FNV-1a), as npm's has them: a group has one scope for an account."""
+    made = 0x811C9DC5
+    for letter in text:
+        made = (made ^ ord(letter)) * 16_777_619 & 0xFFFFFFFF
+    return f"{made:08x}"
+
+
 def family_of(model: str, vendor: str) -> str:
     """Dated names share the limits of the model; Anthropic's minor versions those of their class."""
-    undated = re.sub(r"-?(?:\d{4}-\d\d-\d\d|\d{8})$|-latest$", "", model)
-    return re.sub(r"^(claude-[a-z]+-\d+)[-.]\d+$", r"\1", undated) if vendor == "anthropic" else undated
+    undated = _DATE.sub("", model)
+    return _MINOR.sub(r"\1", undated) if vendor == "anthropic" else undated
 
 
 def error_answer(error: ThrottleError, is_anthropic: bool) -> tuple[dict[str, str], bytes]:
