@@ -1,15 +1,12 @@
 /**
  * The crates as they would be published: packed, each with its licence, and the one for tower compiled from
- * what was packed.
- *
- * A crate may need another one which is not published yet: cargo looks for it in the registry. The one for
- * tower is therefore packed without its lock file, and compiled with the others beside it.
+ * what was packed, with the others beside it.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { main, root, run } from './lib.mjs'
 
-const CRATES = ['autothrottle', 'autothrottle-reading', 'autothrottle-shared']
+const CRATES = ['autothrottle', 'autothrottle-reading', 'autothrottle-shared', 'autothrottle-tower']
 const PACKED = `${root}/target/crates`
 
 export async function packCrates() {
@@ -17,24 +14,24 @@ export async function packCrates() {
   const quick = ['--quiet', '--allow-dirty', '--no-verify']
   await run('cargo', ['publish', '--dry-run', ...quick, '--locked', ...crates])
   await run('cargo', ['package', ...quick, '--locked', ...crates])
-  const tower = ['--manifest-path', `${root}/tower/Cargo.toml`]
-  await run('cargo', ['package', ...quick, '--exclude-lockfile', ...tower])
   rmSync(PACKED, { recursive: true, force: true })
   mkdirSync(PACKED, { recursive: true })
-  for (const folder of [`${root}/target/package`, `${root}/tower/target/package`])
-    for (const file of readdirSync(folder).filter((name) => name.endsWith('.crate')))
-      await run('tar', ['xzf', `${folder}/${file}`, '-C', PACKED])
+  const packages = `${root}/target/package`
+  for (const file of readdirSync(packages).filter((name) => name.endsWith('.crate')))
+    await run('tar', ['xzf', `${packages}/${file}`, '-C', PACKED])
   const folders = readdirSync(PACKED)
   for (const folder of folders)
     if (!existsSync(`${PACKED}/${folder}/LICENSE`)) throw new Error(`${folder} lacks the text of its licence`)
   const folderOf = (name) => folders.find((folder) => folder.replace(/-\d.*/, '') === name)
-  const patches = CRATES.map((name) => `${name}.path = ${JSON.stringify(folderOf(name))}\n`).join('')
+  const patches = CRATES.filter((name) => name !== 'autothrottle-tower')
+    .map((name) => `${name}.path = ${JSON.stringify(folderOf(name))}\n`)
+    .join('')
   const members = JSON.stringify([folderOf('autothrottle-tower')])
   const workspace = `[workspace]\nmembers = ${members}\nresolver = "3"\n[patch.crates-io]\n${patches}`
   writeFileSync(`${PACKED}/Cargo.toml`, workspace)
   await run('cargo', ['check', '--quiet', '--all-features', '--examples'], {
     cwd: PACKED,
-    env: { ...process.env, CARGO_TARGET_DIR: `${root}/tower/target` },
+    env: { ...process.env, CARGO_TARGET_DIR: `${root}/target` },
   })
 }
 

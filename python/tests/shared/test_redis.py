@@ -52,8 +52,8 @@ from .servers import BINARY, Cluster, RedisServer, Sentinel, Site, ask
 ROOT = Path(__file__).resolve().parents[3]
 IS_ALL = os.environ.get("TEST_ALL") == "true"
 HAS_NODE = bool(shutil.which("node")) and (ROOT / "node_modules/ioredis").exists()
-# In tower's crate; compiled here if it was before, or if everything is tested.
-RUST = ROOT / "tower/target/debug/examples/group"
+# Of tower's crate; compiled here if it was before, or if everything is tested.
+RUST = ROOT / "target/debug/examples/group"
 # How many requests of each kind of process wait at a time: those of Rust ask for one page after the other.
 CALLERS = {"tasks": 4, "threads": 4, "node": 4, **({"rust": 1} if RUST.exists() or IS_ALL else {})}
 
