@@ -136,9 +136,9 @@ export function throttleHooks(throttle: Throttle, options: CrawlHookOptions = {}
     const navigation = new Navigation()
     navigations.set(context, navigation)
     checkSpelling(context.request.userData, 'userData')
-    const said = context.request.userData.throttle as ClientRequestOptions | undefined
-    const scopes = said?.scopes ?? options.scopes?.(context)
-    await navigation.wait(throttle, context, scopes === undefined ? said : { ...said, scopes }, maxWait)
+    const own = context.request.userData.throttle as ClientRequestOptions | undefined
+    const scopes = own?.scopes ?? options.scopes?.(context)
+    await navigation.wait(throttle, context, scopes === undefined ? own : { ...own, scopes }, maxWait)
   }
   return {
     preNavigationHooks: [...preNavigationHooks, wait],

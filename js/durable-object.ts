@@ -15,7 +15,7 @@
  * ```
  *
  * A Worker that throws or is cancelled gives its place back at once, since the platform disposes of what it
- * held. `waitUntil` keeps a Worker until what it learned was said.
+ * held. `waitUntil` keeps a Worker until what it learned was sent.
  *
  * It runs in workerd from 1.20250722 on, which wrangler from 4.26.1 on has.
  */
@@ -299,12 +299,12 @@ class WorkerTransport implements Transport {
 
   toLeader(frame: Uint8Array): void {
     const seat = this.#seat
-    const said = seat
+    const sent = seat
       ?.then((stub) => stub.say(frame))
       .catch(() => {
         if (this.#stand(seat)) this.#peer.vacant(false)
       })
-    if (said) waitUntil(said)
+    if (sent) waitUntil(sent)
   }
 
   toMember(): void {}

@@ -332,8 +332,8 @@ export async function bodyHints(response: Response): Promise<SomeHints | undefin
   const text = await textOf(response.clone())
   if (text === undefined) return undefined
   try {
-    const said = JSON.parse(text)
-    return isShopify ? shopify(said?.extensions?.cost) : stackExchange(said)
+    const body = JSON.parse(text)
+    return isShopify ? shopify(body?.extensions?.cost) : stackExchange(body)
   } catch {
     return undefined // Not what the header says it is.
   }
@@ -355,8 +355,8 @@ async function textOf(response: Response): Promise<string | undefined> {
   }
 }
 
-function stackExchange(said: { backoff?: unknown } | null): SomeHints | undefined {
-  const seconds = Number(said?.backoff)
+function stackExchange(body: { backoff?: unknown } | null): SomeHints | undefined {
+  const seconds = Number(body?.backoff)
   return seconds > 0 ? { delayMs: 1000 * seconds } : undefined
 }
 

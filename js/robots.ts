@@ -83,11 +83,11 @@ export const rules: RobotsRules = (robotsUrl, text, userAgent) => {
       const [, key, value] = LINE.exec(line) ?? []
       // A line of another kind is no part of a group and ends none (§2.2.4).
       if (key === undefined || value === undefined) return []
-      const said = value.trim()
-      if (!/^u/i.test(key)) return /^[ad]/i.test(key) ? [`${key}: ${plainPattern(said)}`] : ['Crawl-delay: 0']
-      const isOurs = products.has(token(said.toLowerCase()))
+      const text = value.trim()
+      if (!/^u/i.test(key)) return /^[ad]/i.test(key) ? [`${key}: ${plainPattern(text)}`] : ['Crawl-delay: 0']
+      const isOurs = products.has(token(text.toLowerCase()))
       isNamed ||= isOurs
-      return [`User-agent: ${isOurs ? OURS : said === '*' ? said : 'other'}`]
+      return [`User-agent: ${isOurs ? OURS : text === '*' ? text : 'other'}`]
     })
   if (isNamed) lines.push(`User-agent: ${OURS}`, 'Disallow:')
   const robots = parse(robotsUrl, lines.join('\n'))

@@ -18,10 +18,10 @@ export function presets(hosts: readonly string[], values: Values): void {
 
 function inWords(host: PresetHost): string {
   const { options, sources, userAgent } = preset(host)
-  const said = sources.map(
+  const quotes = sources.map(
     ({ sentence, url, read, copy }) =>
       `  "${sentence}"\n    ${url}, read ${read}${copy === undefined ? '' : ` in a copy: ${copy}`}\n`,
   )
   const agent = userAgent === undefined ? '' : `  User-Agent: ${userAgent}\n`
-  return `${host}\n  ${JSON.stringify(options)}\n${agent}${said.join('')}`
+  return `${host}\n  ${JSON.stringify(options)}\n${agent}${quotes.join('')}`
 }

@@ -134,8 +134,8 @@ function throttleOptions(values: Values): ThrottleOptions {
     requestTimeout: number(values, 'timeout', typed.requestTimeout ?? 30_000, 1),
     ...(retries > 0 ? { retry: { ...typed.retry, limit: retries } } : { retry: undefined }),
   } as ThrottleOptions
-  const isSaid = file !== undefined && !paced
-  return isSaid ? options : { ...options, defaults: { ...typed.defaults, ...pace(values) } }
+  const isWhole = file !== undefined && !paced
+  return isWhole ? options : { ...options, defaults: { ...typed.defaults, ...pace(values) } }
 }
 
 /** The throttle reports the options that it refuses; where something is added, it has to be an object. */

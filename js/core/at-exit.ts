@@ -56,8 +56,8 @@ export function watchExit(one: Stuck): void {
   row = last?.sent !== 1 ? 0 : scope === before ? row + 1 : 1
   last = one
   if (row === MANY) {
-    const said = `${MANY} throttles in a row sent one request each to ${scope}, and none knows of the others`
-    queueMicrotask(() => one.warnings.once('no-effect', `${said}: make one, outside of the function`))
+    const problem = `${MANY} throttles in a row sent one request each to ${scope}, and none knows of the others`
+    queueMicrotask(() => one.warnings.once('no-effect', `${problem}: make one, outside of the function`))
   }
   for (const each of stuck) if (each.deref() === undefined) stuck.delete(each)
   for (const each of kept) if (each.isIdle) kept.delete(each)

@@ -40,7 +40,7 @@ export class Converter {
     const { hints, backoff, adjustDelay } = outcome
     const cost = checkedCost(outcome.cost, permit)
     const { status, headers, error } = answerOf(outcome)
-    if (status === undefined && error === undefined) checkSaid(outcome)
+    if (status === undefined && error === undefined) checkOutcome(outcome)
     const backoffs = checkedBackoffs('settle', outcome.scopes, permit.scopes)
     const converted: { [Key in keyof Outcome]: Outcome[Key] | undefined } = {
       status,
@@ -120,7 +120,7 @@ const MEANT: Readonly<Record<string, string>> = {
 /**
  * @throws {TypeError} for an outcome without a word of ours, which the throttle would ignore without a word.
  */
-function checkSaid(outcome: PermitOutcome): void {
+function checkOutcome(outcome: PermitOutcome): void {
   const fail = (got: string, meant?: string) => {
     throw notOneOf('settle', WORDS, got, meant)
   }

@@ -197,8 +197,8 @@ export class Nesting {
       const isSame = names.every((name, index) => {
         const at = permit.scopes.indexOf(name)
         const taken = typeof permit.cost === 'number' ? permit.cost : permit.cost[at]
-        const isUnsaid = costs === undefined && cost === 1
-        return at >= 0 && (isUnsaid || (costs?.[index] ?? cost) === taken)
+        const isDefault = costs === undefined && cost === 1
+        return at >= 0 && (isDefault || (costs?.[index] ?? cost) === taken)
       })
       if (isSame) return permit
     }

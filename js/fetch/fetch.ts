@@ -164,8 +164,8 @@ export class Fetcher {
     const { target, scopes } = permit
     const isFor = urlTextOf(target) !== undefined && /^https?:/.test(urlTextOf(input) ?? '')
     if (this.#isPlain && isFor && !scopes.includes(hostOf(input))) {
-      const said = `a permit for ${scopes[0]} sent a request to ${hostOf(input)}, whose limits it does not know`
-      this.#scheduler.warnings.once('no-effect', `${said}: throttle.fetch(url) does`, scopes[0])
+      const problem = `a permit for ${scopes[0]} sent a request to ${hostOf(input)}, whose limits it does not know`
+      this.#scheduler.warnings.once('no-effect', `${problem}: throttle.fetch(url) does`, scopes[0])
     }
     const passed = permit.pass(input)
     if (passed === undefined)

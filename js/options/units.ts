@@ -60,7 +60,7 @@ export function isPaced({ defaults, scopes, robots, snapshot, shared, ...short }
 export function namesOfNone(
   { scopes, hints, getScopes }: ThrottleOptions,
   met: readonly string[] = [],
-): [name: string, said: string][] {
+): [name: string, problem: string][] {
   const names = Object.keys({ ...scopes, ...hints })
   // A hook may give any name, and idle scopes of many are forgotten.
   if (getScopes !== undefined || met.length > 1000) return []
@@ -68,10 +68,10 @@ export function namesOfNone(
     const sent = met.includes(name)
       ? undefined
       : met.find((other) => !names.includes(other) && isAlike(name, other))
-    const said =
+    const problem =
       sent === undefined ? problemOfName(name) : `has no effect: requests go to ${JSON.stringify(sent)}`
     const path = `${scopes && Object.hasOwn(scopes, name) ? 'scopes' : 'hints'}.${JSON.stringify(name)}`
-    return said === undefined ? [] : [[name, `${path} ${said}`]]
+    return problem === undefined ? [] : [[name, `${path} ${problem}`]]
   })
 }
 

@@ -446,14 +446,14 @@ export class Throttle extends ThrottleEventTarget {
 
   /** Says which names in the options are the scope of no request. */
   #warnOfNames(met?: readonly string[]): void {
-    for (const [name, said] of namesOfNone(this.options, met))
-      this.#scheduler.warnings.once('no-effect', said, name)
+    for (const [name, problem] of namesOfNone(this.options, met))
+      this.#scheduler.warnings.once('no-effect', problem, name)
   }
 
   #check(init: ThrottledRequestInit): void {
     checkInit(init)
-    const unheard = init && unknownWordIn(init)
-    if (unheard) this.#scheduler.warnings.once('no-effect', unheard[1], undefined, `fetch ${unheard[0]}`)
+    const unknown = init && unknownWordIn(init)
+    if (unknown) this.#scheduler.warnings.once('no-effect', unknown[1], undefined, `fetch ${unknown[0]}`)
   }
 
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {

@@ -305,8 +305,8 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
     naming?: () => void,
   ): boolean {
     if (lines === '') return raw(this).settle_quietly(nowMs, ticket, status, latencyMs)
-    const said = raw(this).settle_lines(nowMs, ticket, status, latencyMs, lines, wallMs)
-    if (said < ROUTE_FIRST) return said > 0
+    const result = raw(this).settle_lines(nowMs, ticket, status, latencyMs, lines, wallMs)
+    if (result < ROUTE_FIRST) return result > 0
     naming?.()
     raw(this).settle_with(nowMs, ticket, plainNumbers(status, latencyMs), lines, wallMs)
     return this.hasNotices

@@ -89,10 +89,10 @@ class ObjectTransport implements Transport {
   #epoch = 0
   /** The last message to all: a Worker that joins gets it first. */
   last: Uint8Array | undefined
-  #said!: () => void
-  /** It leads: it has said so. */
+  #announce!: () => void
+  /** It leads: it has sent its first message to all. */
   readonly leads = new Promise<void>((resolve) => {
-    this.#said = resolve
+    this.#announce = resolve
   })
 
   constructor(storage: Storage, clock: Clock) {
@@ -138,7 +138,7 @@ class ObjectTransport implements Transport {
 
   toAll(_: number, frame: Uint8Array): void {
     this.last = frame
-    this.#said()
+    this.#announce()
     for (const mailbox of this.mailboxes.values()) mailbox.push(frame)
     this.toLeader(frame)
   }

@@ -4,7 +4,7 @@
  * 1. `compete` first makes sure that this process hears; then one script gives the lease with a new epoch, or
  *    says that another process has it.
  * 2. A leader's messages leave once a turn, in one script that first compares the lease. A leader that slept
- *    learns so, and what it said did not leave.
+ *    learns so, and what it sent did not leave.
  *
  * The trap is a connection that is open and carries no message, as after a firewall forgot it. A leader's
  * messages come back by its own subscription, and a member that hears beats and no answers knows that its
@@ -37,7 +37,7 @@ export class RedisTransport implements Transport {
   /** The store was asked for the lease, and has not answered yet. */
   #isCompeting = false
   /** The leader's messages of this turn: channels with their frames. */
-  readonly #said: Argument[] = []
+  readonly #pending: Argument[] = []
   #flushed: Promise<unknown> = Promise.resolve()
 
   constructor(store: Store, name: string) {
@@ -71,7 +71,7 @@ export class RedisTransport implements Transport {
     const [won, stored, age] = answer as string[]
     if (this.#isClosed) return undefined
     if (won === undefined) {
-      // It no longer leads: what is said to the leader is not for it.
+      // It no longer leads: what is sent to the leader is not for it.
       if (this.#isLeader) subscriber.unsubscribe(leader).catch(() => {})
       this.#isLeader = false
       return undefined
@@ -93,12 +93,12 @@ export class RedisTransport implements Transport {
 
   toLeader(frame: Uint8Array): void {
     const leader = `${this.#prefix}leader`
-    const said = this.#store.isCluster
+    const published = this.#store.isCluster
       ? this.#run(TELL, [leader, buffer(frame), this.#plain])
       : this.#store.publish(leader, buffer(frame))
-    said.then(
-      (heard) => {
-        if (heard === 0) this.#peer.vacant(false)
+    published.then(
+      (receivers) => {
+        if (receivers === 0) this.#peer.vacant(false)
       },
       () => {},
     )
@@ -144,20 +144,20 @@ export class RedisTransport implements Transport {
     this.#store.close()
   }
 
-  /** Whatever is said in one turn of the event loop is one script. */
+  /** The messages of one turn of the event loop are one script. */
   #say(epoch: number, channel: string, frame: Uint8Array): void {
-    if (this.#said.push(this.#prefix + channel, buffer(frame)) > 2) return
+    if (this.#pending.push(this.#prefix + channel, buffer(frame)) > 2) return
     this.#flushed = this.#flush(epoch).catch(() => {})
   }
 
   async #flush(epoch: number): Promise<void> {
     await undefined
-    const said = this.#said.splice(0)
-    const answer = await this.#run(SEND, [...this.#claim(epoch), ...said])
+    const pending = this.#pending.splice(0)
+    const answer = await this.#run(SEND, [...this.#claim(epoch), ...pending])
     if (answer === 0) return this.#peer.fenced(epoch)
     const to = `${this.#prefix}to:`
     for (const place of answer as number[]) {
-      const channel = String(said[2 * place])
+      const channel = String(pending[2 * place])
       if (channel.startsWith(to)) this.#peer.unheard(channel.slice(to.length), epoch)
     }
   }

@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._clock import NANOS, Clock, SystemClock, nanos
-from ._convert import convert_options, said_of_span
+from ._convert import convert_options, problem_of_span
 from ._events import Events
 from ._exchange import Robots
 from ._hooks import ScopeRequest, ask, checked_scopes
@@ -17,7 +17,7 @@ from ._native import SECTIONS, parse_robots
 from ._permit import Permit, Wait, Waiting
 from ._requests import Settings
 from ._scheduler import Scheduler
-from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, said_of_name
+from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, problem_of_name
 from ._seconds import Peek
 from ._stats import ScopeStats, Stats
 from ._watch import ROW
@@ -89,9 +89,9 @@ class BaseThrottle:
 
     def scope(self, name: str) -> ScopeControl:
         """One scope: its statistics, and how to change its pace."""
-        said = None if self._settings.get_scopes else said_of_name(checked_name(name))
-        if said is not None and self._scheduler.engine.find(name) is None:
-            self._scheduler.warn("no-effect", f'scope("{name}") {said}', about=name)
+        problem = None if self._settings.get_scopes else problem_of_name(checked_name(name))
+        if problem is not None and self._scheduler.engine.find(name) is None:
+            self._scheduler.warn("no-effect", f'scope("{name}") {problem}', about=name)
         return ScopeControl(self._scheduler, checked_name(name))
 
     def stats(self) -> Stats:
@@ -247,9 +247,9 @@ class ScopeControl:
     def hold(self, seconds: Seconds) -> None:
         """Sends no request for that many seconds. A longer hold stays."""
         span = nanos("hold", seconds)
-        said = said_of_span("hold", seconds)
-        if said is not None:
-            self._scheduler.warn("suspicious-unit", said, self.name, f"hold of {self.name}")
+        problem = problem_of_span("hold", seconds)
+        if problem is not None:
+            self._scheduler.warn("suspicious-unit", problem, self.name, f"hold of {self.name}")
         self._scheduler.change(self.name, lambda now, scope: self._scheduler.engine.hold(now, scope, span))
 
     def crawl_delay(self, seconds: Seconds | None) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ._clock import YEAR
 from ._native import DRIVER, SECTIONS, Engine, check_driver_options, nearest_name
-from ._scopes import said_of_name
+from ._scopes import problem_of_name
 from .errors import ConfigError, Problem
 
 _SNAKE = {camel: snake for keys in SECTIONS.values() for snake, (camel, _) in keys.items()}
@@ -124,21 +124,21 @@ class Converted:
         """Perhaps milliseconds, as in npm: hardly a pace is slower than a request a minute. A second, a
         minute, an hour and a day in milliseconds are no spans in seconds.
         """
-        said = said_of_span(typed, value)
-        if said is not None:
-            self.notes.append((typed, said))
+        problem = problem_of_span(typed, value)
+        if problem is not None:
+            self.notes.append((typed, problem))
 
     def _note_of_names(self, names: Mapping[Any, Any], place: str) -> None:
         for name in names:
-            said = said_of_name(name)
-            if said is not None:
-                self.notes.append((f"scopes {name}", f"{place}[{_quoted(name)}] {said}"))
+            problem = problem_of_name(name)
+            if problem is not None:
+                self.notes.append((f"scopes {name}", f"{place}[{_quoted(name)}] {problem}"))
 
 
 _IN_MILLIS = (1000, 2000, 5000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 3_600_000, 86_400_000)
 
 
-def said_of_span(typed: str, value: object) -> str | None:
+def problem_of_span(typed: str, value: object) -> str | None:
     """The warning for seconds that are perhaps milliseconds; ``None`` where they are hardly that."""
     if not isinstance(value, (int, float)):
         return None

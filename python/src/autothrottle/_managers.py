@@ -101,7 +101,7 @@ class Managers:
     def __init__(self) -> None:
         self._managers: dict[str, tuple[Any, Pace]] = {}
 
-    def said(self, scope: str) -> Pace | None:
+    def pace_of(self, scope: str) -> Pace | None:
         """The pace of a scope that has a manager."""
         known = self._managers.get(scope)
         return None if known is None else known[1]
@@ -173,7 +173,7 @@ class ManagedScopes(Managers):
 
     def begin(self, scope: str) -> Pace | None:
         """The options of a scope when it is made, or made anew."""
-        known = self.said(scope)
+        known = self.pace_of(scope)
         make = self._own.get(scope, self._shared)
         if known is not None or make is None:
             return known

@@ -340,8 +340,8 @@ class Scheduler(Draining):
         if self.typed and self.closed is None:
             met = self.engine.stats(self.clock.now()).scopes
             for name, sent in unmet(self.typed, met) if len(met) < 1000 else ():
-                said = f'{self.typed[name]}["{name}"] has no effect: requests go to "{sent}"'
-                self.warn("no-effect", said, name)
+                problem = f'{self.typed[name]}["{name}"] has no effect: requests go to "{sent}"'
+                self.warn("no-effect", problem, name)
 
     @locked
     def close(self, reason: BaseException | None = None) -> None:

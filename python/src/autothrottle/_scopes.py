@@ -133,7 +133,7 @@ def _without_one(name: str) -> list[str]:
     return [name[:at] + name[at + 1 :] for at in range(len(name))]
 
 
-def said_of_name(name: object) -> str | None:
+def problem_of_name(name: object) -> str | None:
     """The warning for a name that no URL has for its scope; ``None`` where one may."""
     if isinstance(name, str) and _PATTERN.fullmatch(name):
         every = "defaults are for all hosts, get_scopes=by_domain_hierarchy() is for those of one domain"

@@ -28,13 +28,13 @@ class InSeconds:
     def of(cls, record: object) -> Self:
         """The engine's numbers in seconds."""
         names = [each.name for each in fields(cls)]  # type: ignore[arg-type]
-        return cls(**{name: _said(getattr(record, name), name in TIMES) for name in names})
+        return cls(**{name: _converted(getattr(record, name), name in TIMES) for name in names})
 
 
-def _said(value: Any, is_time: bool) -> Any:
+def _converted(value: Any, is_time: bool) -> Any:
     """A field's value, with records in it in seconds."""
     if isinstance(value, dict):
-        return {name: _said(each, False) for name, each in value.items()}
+        return {name: _converted(each, False) for name, each in value.items()}
     if is_dataclass(value):
         return _KINDS[type(value).__name__].of(value)
     return seconds(value) if is_time and value is not None else value

@@ -298,8 +298,8 @@ class Row:
         self._scope = last.scope
         self._count = 0 if last.sent != 1 else self._count + 1 if is_like else 1
         if self._count == IN_A_ROW:
-            said = f"{IN_A_ROW} throttles in a row sent one request each to {last.scope}"
-            warn("no-effect", f"{said}, and none knows of the others: make one, outside of the function")
+            problem = f"{IN_A_ROW} throttles in a row sent one request each to {last.scope}"
+            warn("no-effect", f"{problem}, and none knows of the others: make one, outside of the function")
 
 
 ROW = Row()

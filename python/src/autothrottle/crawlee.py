@@ -63,8 +63,8 @@ class ThrottledHttpClient(HttpClient):
             return (await self._client.crawl(request, **options)).http_response
 
         described = ScopeRequest(request.url, request.method.upper(), request.headers)
-        said = request.user_data.get("throttle")
-        return HttpCrawlingResult(await self._whole(described, send, options, said))
+        typed = request.user_data.get("throttle")
+        return HttpCrawlingResult(await self._whole(described, send, options, typed))
 
     async def send_request(self, url: str, **options: Any) -> HttpResponse:
         async def send() -> HttpResponse:
@@ -94,10 +94,10 @@ class ThrottledHttpClient(HttpClient):
         await self._client.cleanup()
 
     async def _whole(
-        self, request: ScopeRequest, send: Send, options: dict[str, Any], said: object = None
+        self, request: ScopeRequest, send: Send, options: dict[str, Any], typed: object = None
     ) -> HttpResponse:
         """A response with its body."""
-        exchanged = await self._exchange(request, send, _let_go, options, said)
+        exchanged = await self._exchange(request, send, _let_go, options, typed)
         _over(exchanged, None)
         return exchanged.response
 
@@ -107,7 +107,7 @@ class ThrottledHttpClient(HttpClient):
         send: Send,
         discard: Discard,
         options: dict[str, Any],
-        said: object = None,
+        typed: object = None,
     ) -> Exchanged[HttpResponse]:
         way: dict[str, Any] = {"proxy_info": options.get("proxy_info")}
 
@@ -119,7 +119,7 @@ class ThrottledHttpClient(HttpClient):
 
             return Call(ScopeRequest(url, "GET", headers), {}, send, _let_go, lambda: True, get, _read)
 
-        own = current_options(said, 'user_data["throttle"]')
+        own = current_options(typed, 'user_data["throttle"]')
         # Payloads of Crawlee are bytes: each can be sent again.
         return await exchange(self._throttle, Call(request, own, send, discard, lambda: True, get, _read))
 

@@ -98,7 +98,7 @@ def body_hints(response: Any) -> SomeHints | None:
         return None
     read = getattr(response, "read", None)
     body = response.content if read is None or hasattr(response, "iter_content") else read()
-    return _said(owner, body)
+    return _hints_of(owner, body)
 
 
 async def async_body_hints(response: Any) -> SomeHints | None:
@@ -107,7 +107,7 @@ async def async_body_hints(response: Any) -> SomeHints | None:
     if owner is None:
         return None
     read = getattr(response, "aread", None) or response.read
-    return _said(owner, await read())
+    return _hints_of(owner, await read())
 
 
 def _owner(response: Any) -> str | None:
@@ -123,19 +123,19 @@ def _owner(response: Any) -> str | None:
     return None if length.isdigit() and int(length) > _MOST_BODY else owner
 
 
-def _said(owner: str, body: bytes) -> SomeHints | None:
-    said: Any
+def _hints_of(owner: str, body: bytes) -> SomeHints | None:
+    parsed: Any
     try:
-        said = json.loads(body)
+        parsed = json.loads(body)
     except ValueError:
         return None  # not what the header says it is
     if owner == "stack":
-        seconds = said.get("backoff") if isinstance(said, Mapping) else None
+        seconds = parsed.get("backoff") if isinstance(parsed, Mapping) else None
         if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0:
             return {"delay": seconds}
         return None
     try:
-        cost = said["extensions"]["cost"]
+        cost = parsed["extensions"]["cost"]
         left, rate = (cost["throttleStatus"][key] for key in ("currentlyAvailable", "restoreRate"))
         missing = cost["requestedQueryCost"] - left
         return {"delay": missing / rate} if missing > 0 and rate > 0 else None

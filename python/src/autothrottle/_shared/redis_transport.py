@@ -3,7 +3,7 @@
 1. ``compete`` first makes sure that this process hears; then one script gives the lease with a new epoch, or
    says that another process has it.
 2. A leader's messages leave once a turn, in one script that first compares the lease. A leader that slept is
-   told so, and what it said did not leave.
+   told so, and what it sent did not leave.
 
 In a cluster this process hears what goes to all nodes, and says so whenever it renews or asks the leader.
 
@@ -61,8 +61,8 @@ class RedisTransport:
         self._is_closed = False
         self._is_competing = False
         """The store was asked for the lease and has not answered."""
-        self._said: list[str | bytes] = []
-        self._said_under: int | None = None
+        self._pending: list[str | bytes] = []
+        self._pending_epoch: int | None = None
 
     def open(self, peer: Peer) -> None:
         self._peer = peer
@@ -157,7 +157,7 @@ class RedisTransport:
             if error is not None or self._is_closed:
                 done(None, error)
             elif not answer:
-                # It no longer leads: what is said to the leader is not for it.
+                # It no longer leads: what is sent to the leader is not for it.
                 self._deafen()
                 done(None, None)
             else:
@@ -211,17 +211,17 @@ class RedisTransport:
             self._leader_subscription = None
 
     def _say(self, epoch: int, channel: str, frame: bytes) -> None:
-        """Whatever is said in one turn is one script."""
-        if self._said_under not in (None, epoch):
+        """The messages of one turn are one script."""
+        if self._pending_epoch not in (None, epoch):
             self._flush()
-        self._said += (channel, frame)
-        if self._said_under is None:
-            self._said_under = epoch
+        self._pending += (channel, frame)
+        if self._pending_epoch is None:
+            self._pending_epoch = epoch
             self._event_loop.after_turn(self._flush)
 
     def _flush(self) -> None:
-        epoch, self._said_under = self._said_under, None
-        said, self._said = self._said, []
+        epoch, self._pending_epoch = self._pending_epoch, None
+        pending, self._pending = self._pending, []
         if epoch is None:
             return
 
@@ -233,11 +233,11 @@ class RedisTransport:
                 return
             to = f"{self._prefix}to:"
             for place in answer:
-                channel = str(said[2 * place])
+                channel = str(pending[2 * place])
                 if channel.startswith(to):
                     self._peer.unheard(channel[len(to) :], epoch)
 
-        self._run(SEND, [*self._claim(epoch), *said], sent)
+        self._run(SEND, [*self._claim(epoch), *pending], sent)
 
     def _give_back(self, done: Done) -> None:
         assert self._peer is not None

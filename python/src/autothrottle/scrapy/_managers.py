@@ -221,16 +221,16 @@ class Hooks:
             return typed
         if self._waits:
             return None
-        said = self._get_scopes(request)
-        if not inspect.isawaitable(said):
-            return named(said)
-        steps = said.__await__()
+        result = self._get_scopes(request)
+        if not inspect.isawaitable(result):
+            return named(result)
+        steps = result.__await__()
         try:
             next(steps)
         except StopIteration as end:
             return named(end.value)
         self._waits = True
-        close = getattr(said, "close", None) or getattr(said, "cancel", None)
+        close = getattr(result, "close", None) or getattr(result, "cancel", None)
         if close:
             close()
         return None
@@ -259,8 +259,8 @@ class Hooks:
         """
         token = _asked_about.set(request)
         try:
-            said = hook(*arguments)
-            return await ensure_awaitable(said) if inspect.isawaitable(said) else said
+            result = hook(*arguments)
+            return await ensure_awaitable(result) if inspect.isawaitable(result) else result
         except Exception as error:
             name = getattr(hook, "__name__", "hook")
             raise ManagerError(name, f"failed for {request.url}: {error!r}") from error
@@ -276,13 +276,13 @@ def _scopes_in_meta(request: Request) -> dict[str, float | None] | None:
     return None if typed is None else named(typed)
 
 
-def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, dict[str, Any]] | None:
+def checked_backoffs(hook: str, result: Any, scopes: Iterable[str]) -> dict[str, dict[str, Any]] | None:
     """The result of a hook, by scope, with the names of :class:`ScopeBackoff`; None if it has no opinion.
 
     :raises ManagerError: for what is no scope of the request, and for what is no number.
     """
-    if isinstance(said, Mapping):
-        said = {
+    if isinstance(result, Mapping):
+        result = {
             name: {
                 _ALIASES.get(typed, typed): value
                 for typed, value in (means or {}).items()
@@ -290,11 +290,11 @@ def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, d
             }
             if means is None or isinstance(means, Mapping)
             else means
-            for name, means in said.items()
+            for name, means in result.items()
         }
-    elif isinstance(said, Iterable) and not isinstance(said, str):
-        said = list(said)
-    checked: Any = of_hooks(hook, said, tuple(scopes), _KEYS)
+    elif isinstance(result, Iterable) and not isinstance(result, str):
+        result = list(result)
+    checked: Any = of_hooks(hook, result, tuple(scopes), _KEYS)
     return checked  # type: ignore[no-any-return]
 
 
@@ -393,7 +393,7 @@ class Strategies(Managers):
 
     def begin(self, scope: str) -> Pace:
         """The options of a scope when it is made."""
-        known = self.said(scope)
+        known = self.pace_of(scope)
         made = self._classes.get(scope) or self._classes.get(None)
         if known is None and made is not None:
             config = {"id": scope, **self._configs.get(scope, {})}

@@ -181,7 +181,7 @@ def _pace(options: Options, engine: Engine, scope: str, own: Mapping[str, Any]) 
     merged = {**options.engine["defaults"], **own}
     stats = engine.scope_stats(0, engine.scope(scope))
 
-    def said(key: str, value: float) -> str:
+    def shown(key: str, value: float) -> str:
         path = f"{engine_path(scope)}.{key}" if key in own else f"defaults.{key}"
         default = "" if path in options.typed else " (default)"
         return f"{named(options, path)} = {value:g}{default}"
@@ -196,15 +196,15 @@ def _pace(options: Options, engine: Engine, scope: str, own: Mapping[str, Any]) 
     if merged.get("rampup"):
         return False, f"{who}: rampup finds it"
     if merged.get("autothrottle"):
-        slots = said("concurrency", stats.slots)
+        slots = shown("concurrency", stats.slots)
         return False, f"{who}: AutoThrottle finds it, from a delay of {delay:g} s ({slots})"
     slot_delay = 0.0 if "rate" in merged else merged.get("slotDelay", 0) / 1000
     by_slots = slot_delay / stats.slots
-    words = [f"rate: {delay:g} s between sends" if "rate" in merged else said("delay", delay)]
+    words = [f"rate: {delay:g} s between sends" if "rate" in merged else shown("delay", delay)]
     if slot_delay:
-        words.append(said("slotDelay", slot_delay))
+        words.append(shown("slotDelay", slot_delay))
     if "rate" not in merged or is_typed("concurrency"):
-        words.append(said("concurrency", stats.slots))
+        words.append(shown("concurrency", stats.slots))
     least = max(delay, by_slots)
     most = f"at most {1 / least:.3g} a second" if least else "as fast as its slots allow"
     is_slowed = by_slots > delay and is_typed("delay") and not is_typed("slotDelay")

@@ -73,8 +73,8 @@ class Reporter:
         others = [scope for scope in slot.names if scope not in bad] if bad else []
         report["scopes"] = [_outcome(slot, scope, {"backoff": False}) for scope in others]
         if hook:
-            said = await self._hooks.ask(hook, request, request, exception)
-            backoffs = checked_backoffs("get_exception_backoff", said, slot.names)
+            result = await self._hooks.ask(hook, request, request, exception)
+            backoffs = checked_backoffs("get_exception_backoff", result, slot.names)
             if backoffs is not None:
                 report |= _of_backoffs(slot, backoffs)
 
@@ -103,8 +103,8 @@ class Reporter:
         if hooks.response_backoff:
             if response.request is None:
                 response.request = request
-            said = await hooks.ask(hooks.response_backoff, request, response)
-            backoffs = checked_backoffs("get_response_backoff", said, slot.names)
+            result = await hooks.ask(hooks.response_backoff, request, response)
+            backoffs = checked_backoffs("get_response_backoff", result, slot.names)
         delay = None
         if hooks.response_delay:
             delay = await hooks.ask(hooks.response_delay, request, response)
@@ -166,9 +166,9 @@ def delay_of_parser(parser: Any, agent: str) -> float | None:
     if reads is not None:
         delays.append(reads(agent))
     rate = getattr(getattr(parser, "rp", None), "request_rate", None)
-    said = rate(agent) if rate is not None else None
-    if said is not None and said.requests > 0:
-        delays.append(said.seconds / said.requests)
+    result = rate(agent) if rate is not None else None
+    if result is not None and result.requests > 0:
+        delays.append(result.seconds / result.requests)
     return max((float(each) for each in delays if each is not None and each >= 0), default=None)
 
 
