@@ -125,6 +125,7 @@ test('a bucket of a day is known by the time until it is full; a minute where to
   assert.deepEqual(told(10_000, 9999, '8.64s'), [{ kind: 'day', limit: 10_000, left: 9999, per: 86_400_000 }])
   assert.deepEqual(told(500, 499, '120ms'), [{ kind: 'requests', limit: 500, left: 499, per: 60_000 }])
   assert.deepEqual(told(500, 500, '0s'), [{ kind: 'requests', limit: 500, left: 500, per: 60_000 }])
+  assert.deepEqual(told(99_999_999_999_999, 1, '1m0s'), [], 'no limit is so large')
   const anthropic = new Headers({
     date: 'Thu, 01 Jan 2026 00:00:00 GMT',
     'anthropic-ratelimit-input-tokens-limit': '50000',

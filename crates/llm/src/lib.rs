@@ -38,5 +38,5 @@ pub use usage::Usage;
 
 /// The most bytes of a body, or of an event of a stream, that are kept. Beyond it usage is not known.
 pub const MOST: usize = 4_000_000;
-/// The most tokens that a vendor may tell.
+/// The most tokens that a vendor may tell, and the largest limit.
 pub const LARGEST: f64 = 1e9;

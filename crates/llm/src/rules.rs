@@ -3,7 +3,7 @@
 //! A header's reset is the time until a bucket is *full*, not until something is left. `-requests` may be a
 //! bucket of a day.
 
-use crate::Vendor;
+use crate::{LARGEST, Vendor};
 
 /// Milliseconds of a minute and of a day.
 pub(crate) const MINUTE: f64 = 60_000.0;
@@ -150,7 +150,8 @@ pub fn reported(
     let what = plain.unwrap_or(policy);
     let what = what.strip_suffix("-tokens").unwrap_or(what);
     let kind = if what == "req" { Kind::Requests } else { Kind::named(what)? };
-    if limit.is_nan() || limit <= 0.0 || kind == Kind::Other || !rules.kinds.contains(&kind) {
+    let is_sound = limit > 0.0 && limit <= LARGEST;
+    if !is_sound || kind == Kind::Other || !rules.kinds.contains(&kind) {
         return None;
     }
     let left = (remaining >= 0.0).then(|| remaining.min(limit));

@@ -1,6 +1,8 @@
 //! The cases that every host plays: `tests/vectors/llm-budgets.jsonl`. Here a schedule stands for the engine.
 
-use autothrottle_llm::{Budgets, Kind, Pace, Plan, Reported, Settings, Size, Usage, Vendor};
+use autothrottle_llm::{
+    Budgets, Kind, LARGEST, Pace, Plan, Reported, Settings, Size, Usage, Vendor, reported,
+};
 use serde_json::Value;
 
 /// A scope with a rate, as the engine keeps it: when its bucket is full.
@@ -167,4 +169,76 @@ fn each_case_is_played_as_it_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_limit_that_makes_no_sense_is_none() {
+    let limit = |limit| reported(Some(Vendor::OpenAi), "tokens", limit, 1.0, 6e4).map(|told| told.limit);
+    assert_eq!(limit(LARGEST), Some(LARGEST));
+    for senseless in [1e14, f64::INFINITY, f64::NAN, 0.0, -1.0] {
+        assert_eq!(limit(senseless), None, "{senseless}");
+    }
+}
+
+/// Verbs come in any order, with sound and extreme numbers. Each charge is a cost, and the engine takes each
+/// pace.
+#[test]
+fn no_verb_makes_a_charge_that_is_no_cost() {
+    let mut state = 7_u64;
+    let mut dice = |sides: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % sides
+    };
+    let amounts = [0.0, 1e-9, 0.5, 1.0, 20.0, 300.0, 7e3, 1e5, 3e7, LARGEST];
+    for round in 0..2000 {
+        let limits = [(); 5].map(|()| [0.0, 0.0, 1e-3, 60.0, 5e4, 1e9][dice(6)]);
+        let mut budgets = Budgets::new(&Settings {
+            vendor: [None].into_iter().chain(Vendor::ALL.map(Some)).nth(dice(8)).unwrap(),
+            limits,
+            is_sliding: [None, Some(true), Some(false)][dice(3)],
+            is_cached_free: None,
+            headroom: [0.98, 1.0, 1e-3][dice(3)],
+            is_max: [None, Some(true)][dice(2)],
+            is_counted: dice(2) == 0,
+            concurrency: 16.0,
+        });
+        let (mut now, mut calls) = (0.0, vec![0]);
+        for _ in 0..40 {
+            now += [0.0, 1.0, 50.0, 6e4, 1e7][dice(5)];
+            let mut amount = || amounts[dice(amounts.len())];
+            let size =
+                Size { characters: amount(), bytes: amount(), tokens: amount(), bound: Some(amount()) };
+            let (first, second, third) = (amount(), amount(), amount());
+            let call = calls[dice(calls.len())];
+            let kind = Kind::ALL[dice(7)];
+            match dice(8) {
+                0 | 1 => {
+                    let plan = budgets.plan(&size);
+                    calls.push(budgets.begin(now, size, &plan));
+                }
+                2 => drop(budgets.wrote(call, Some(first), second)),
+                3 => {
+                    let per = [1000.0, 6e4, 8.64e7][dice(3)];
+                    let told = Reported { kind, limit: first.max(1e-9), left: Some(second), per };
+                    budgets.report(now, call, &told, [None, Some(third)][dice(2)]);
+                }
+                4 => budgets.answered(call, dice(2) == 0),
+                5 => budgets.gone(call, dice(2) == 0),
+                6 => budgets.refused(now, call, Some(kind), first),
+                _ => {
+                    let usage = Usage { input: Some(first), free: second, output: Some(third) };
+                    budgets.ended(now, call, &usage, first, dice(2) == 0);
+                }
+            }
+            for change in budgets.changes() {
+                let Some(pace) = change.pace else { continue };
+                assert!(pace.limit > 0.0 && pace.limit.is_finite() && pace.burst.is_none_or(|it| it >= 1.0));
+            }
+            let waits = Kind::ALL.map(|_| [0.0, 1e3, 1e9, f64::INFINITY, f64::NAN][dice(5)]);
+            for charge in budgets.carry(now, &waits) {
+                assert!(charge.cost >= 0.0 && charge.cost.is_finite(), "{round}: {charge:?}");
+                assert!(budgets.asks(charge.kind).is_none(), "all of it is carried out");
+            }
+        }
+    }
 }
