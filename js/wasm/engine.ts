@@ -281,14 +281,14 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
    */
   settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME, naming?: () => void): Settled {
     if (outcome === NO_OUTCOME && typeof nowMs === 'number' && typeof ticket === 'number')
-      return SETTLED[raw(this).settle_plain(nowMs, ticket, UNKNOWN, UNKNOWN, UNKNOWN, 0)]!
+      return SETTLED[raw(this).settle_plain(nowMs, ticket, UNKNOWN, UNKNOWN, UNKNOWN, 0) & 7]!
     const { answer, latencyMs, cost, flags, lines, wall, encoded } = numbersOf(nowMs, ticket, outcome)
     if (lines !== '') naming?.()
     const settled =
       encoded === undefined
         ? raw(this).settle_plain(nowMs, ticket, answer, latencyMs, cost, flags)
         : raw(this).settle_with(nowMs, ticket, encoded, lines, wall)
-    return SETTLED[settled]!
+    return SETTLED[settled & 7]!
   }
 
   /**
@@ -304,7 +304,7 @@ export class Engine extends (WasmEngine as unknown as new (options: object) => o
     wallMs: number,
     naming?: () => void,
   ): boolean {
-    if (lines === '') return raw(this).settle_quietly(nowMs, ticket, status, latencyMs)
+    if (lines === '') return raw(this).settle_plain(nowMs, ticket, status, latencyMs, UNKNOWN, 0) > 7
     const result = raw(this).settle_lines(nowMs, ticket, status, latencyMs, lines, wallMs)
     if (result < ROUTE_FIRST) return result > 0
     naming?.()

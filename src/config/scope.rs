@@ -11,7 +11,7 @@ use super::{
 use crate::{
     error::ConfigError,
     feedback::Failure,
-    policy::{autothrottle, backoff, jitter, quota, rampup},
+    policy::{autothrottle, backoff, jitter, quota, rampup, rate},
     time::Span,
     value::{Value, number_text, text},
 };
@@ -162,6 +162,11 @@ impl ScopeConfig {
     /// Whether the user said how fast this very scope may be.
     pub fn has_own_pace(&self) -> bool {
         self.own.has(Typed::DELAY | Typed::RATE | Typed::CONCURRENCY)
+    }
+
+    /// The settings of the rate.
+    pub fn rate_policy(&self) -> Option<&rate::Config> {
+        self.rate.as_ref()
     }
 
     /// The settings of the rampup policy.

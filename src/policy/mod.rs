@@ -46,7 +46,7 @@ macro_rules! optional_policies {
         $policies! {
             autothrottle: ScopeConfig::autothrottle_policy, Reason::Delay;
             rampup: ScopeConfig::rampup_policy, Reason::Delay;
-            rate: |scope: &ScopeConfig| scope.rate, Reason::Rate;
+            rate: ScopeConfig::rate_policy, Reason::Rate;
         }
     };
 }

@@ -79,10 +79,9 @@ pub struct State {
 impl Config {
     /// `limit` millionths of a unit per span; `None` where that is less than one unit a year.
     pub fn new(limit: u64, window: Span, burst: u32) -> Option<Self> {
-        let burst = Cost::whole(burst.max(1));
-        let zero = Exact::default();
+        let (burst, zero) = (Cost::whole(burst.max(1)), Exact::default());
         let config = Self { gap: zero, full: zero, burst, window, of: limit.max(1), spread: 0.0 };
-        let (gap, full) = (config.exactly(Cost::ONE), config.exactly(burst));
+        let (gap, full) = (config.divided(Cost::ONE), config.divided(burst));
         let is_sane = limit > 0 && gap.micros <= Span::from_millis(LONGEST_MS).micros();
         is_sane.then_some(Self { gap, full, ..config })
     }
@@ -103,13 +102,14 @@ impl Config {
         self.window
     }
 
-    /// The time for this number of units.
+    /// The time for this number of units. One, the usual case, needs no division.
+    #[inline(always)]
     fn exactly(&self, cost: Cost) -> Exact {
-        if cost == Cost::ONE && self.gap != Exact::default() {
-            return self.gap; // the usual case, without a division
-        }
-        let (whole, parts) = cost.times_over(self.window.micros(), self.of);
-        Exact { micros: whole, parts }
+        if cost == Cost::ONE { self.gap } else { self.divided(cost) }
+    }
+    fn divided(&self, cost: Cost) -> Exact {
+        let (micros, parts) = cost.times_over(self.window.micros(), self.of);
+        Exact { micros, parts }
     }
 
     /// How far ahead the schedule may be: what a burst uses up.

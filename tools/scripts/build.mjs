@@ -9,6 +9,7 @@ import { createHash } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { component } from './component.mjs'
+import { unshare } from './copies.mjs'
 import { makeDist } from './dist.mjs'
 import { buildWasm, capture, main, renew, root, run, step, WASM_OPT } from './lib.mjs'
 
@@ -38,7 +39,8 @@ const SMALL = ['--config', 'profile.wasm.opt-level="z"']
 /** `withComponent`: it takes as long to compile as the rest, and only its own hosts ask for it. */
 export async function build({ withComponent = true } = {}) {
   await setUp()
-  const flags = ['Cargo.toml', 'Cargo.lock', 'tools/scripts/build.mjs', 'tools/scripts/lib.mjs']
+  const scripts = ['build', 'copies', 'lib'].map((name) => `tools/scripts/${name}.mjs`)
+  const flags = ['Cargo.toml', 'Cargo.lock', ...scripts]
   const all = ['src', 'crates/reading', 'crates/bindings/convert', 'tools/xtask', ...flags]
   for (const [name, crate, ...own] of MODULES)
     await renew(`${root}/pkg/${name}.deflated.js`, [...all, ...own], async () => {
@@ -49,6 +51,7 @@ export async function build({ withComponent = true } = {}) {
       const compiled = `${root}/target/wasm32-unknown-unknown/wasm/${crate.replaceAll('-', '_')}.wasm`
       await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
       await step(`${name}: wasm-opt`, async () => {
+        if (name === 'autothrottle') await unshare(module)
         // Its imports and exports get names of one letter: their own stand in the bindings once more.
         const args = ['wasm-opt', ...WASM_OPT, '--minify-imports-and-exports-and-modules']
         const names = capture('npx', ['--no-install', ...args, module, '-o', module], 'inherit')

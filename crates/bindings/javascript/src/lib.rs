@@ -63,7 +63,7 @@ impl WasmEngine {
         self.0.name(self.0.reason_scope()).map(str::to_string)
     }
 
-    /// The place of the outcome in [`boundary::Settled`].
+    /// The place of the outcome in [`boundary::Settled`], and 8 more if there are notices.
     pub fn settle_plain(
         &mut self,
         now: f64,
@@ -73,17 +73,12 @@ impl WasmEngine {
         cost: f64,
         flags: u32,
     ) -> u32 {
-        self.0.settle_plain(now, ticket, answer, latency_ms, cost, flags) as u32
+        let settled = self.0.settle_plain(now, ticket, answer, latency_ms, cost, flags) as u32;
+        settled | u32::from(self.0.has_notices()) << 3
     }
 
-    /// The same of a good answer or none; whether there are notices.
-    pub fn settle_quietly(&mut self, now: f64, ticket: f64, answer: f64, latency_ms: f64) -> bool {
-        self.0.settle_plain(now, ticket, answer, latency_ms, f64::NAN, 0);
-        self.0.has_notices()
-    }
-
-    /// The same with header lines: 1 if there are notices, else 0; 2, and no state has changed, if the route
-    /// of the request has to be named first.
+    /// The same of a good answer with header lines: 1 if there are notices, else 0; 2, and no state has
+    /// changed, if the route of the request has to be named first.
     pub fn settle_lines(
         &mut self,
         now: f64,
