@@ -11,7 +11,7 @@ const PACKED = `${root}/target/crates`
 
 export async function packCrates() {
   const crates = CRATES.flatMap((name) => ['--package', name])
-  const quick = ['--quiet', '--allow-dirty', '--no-verify']
+  const quick = ['--quiet', '--allow-dirty', '--no-verify', '--target-dir', `${root}/target`]
   await run('cargo', ['publish', '--dry-run', ...quick, '--locked', ...crates])
   await run('cargo', ['package', ...quick, '--locked', ...crates])
   rmSync(PACKED, { recursive: true, force: true })

@@ -64,7 +64,9 @@ export function buildWasm(flags) {
   const remapped = registries.map((name) => `--remap-path-prefix=${sources}/${name}=crates`)
   const target = 'wasm32-unknown-unknown'
   const config = `target.${target}.rustflags=${JSON.stringify([...remapped, ...INLINING])}`
-  return run('cargo', ['build', '--config', config, '--profile', 'wasm', '--target', target, ...flags])
+  // Where the module lies afterwards, whatever CARGO_TARGET_DIR says.
+  const place = ['--target', target, '--target-dir', `${root}/target`]
+  return run('cargo', ['build', '--config', config, '--profile', 'wasm', ...place, ...flags])
 }
 
 /** The features that Node 20 and the oldest browsers read. */
