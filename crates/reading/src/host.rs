@@ -61,8 +61,22 @@ impl Authority {
 /// The scope of an absolute URL: its host, with its port where that is not the scheme's own. `None` without a
 /// host, and for one that is no name in ASCII.
 pub fn scope_of(url: &str) -> Option<String> {
+    if let Some(host) = plain_host(url) {
+        return Some(host.into());
+    }
     let authority = Authority::of(url)?;
     Some(authority.scope(&name(&authority.host)?))
+}
+
+/// The host of a URL whose beginning is plainly written, which is its name as it stands: most are.
+fn plain_host(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(byte);
+    let end = rest.bytes().position(|byte| !is_plain(&byte)).unwrap_or(rest.len());
+    let is_over = rest.as_bytes().get(end).is_none_or(|byte| b"/?#".contains(byte));
+    let host = &rest[..end];
+    let last = host.rsplit('.').next()?;
+    (is_over && last.starts_with(|letter: char| letter.is_ascii_lowercase())).then_some(host)
 }
 
 /// The name of a host in ASCII; `None` where no server has this name.
@@ -163,4 +177,26 @@ fn ipv6(address: &str) -> Option<String> {
     }
     text.push(']');
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_is_plainly_written_has_the_name_that_its_parts_have() {
+        const LETTERS: &[u8] = b"ax01.-:/@?%A\t";
+        let mut known = 0;
+        for number in 0..(LETTERS.len() + 1).pow(5) {
+            let places = (0..5).map(|place| number / (LETTERS.len() + 1).pow(place) % (LETTERS.len() + 1));
+            let text: String =
+                places.filter_map(|place| LETTERS.get(place).map(|&byte| byte as char)).collect();
+            let url = format!("https://{text}");
+            let Some(host) = plain_host(&url) else { continue };
+            let authority = Authority::of(&url).expect("a server");
+            assert_eq!(Some(host.into()), name(&authority.host).map(|name| authority.scope(&name)), "{url}");
+            known += 1;
+        }
+        assert!(known > 10_000, "{known}");
+    }
 }
