@@ -418,21 +418,21 @@ export class SharedHost implements Host {
     transport.open({
       id: this.id,
       clock: this.#context.idleClock,
-      opened: () => this.#hear((now) => this.#machine.opened(now)),
-      received: (frame) => this.#hear((now) => this.#machine.received(now, frame)),
-      gone: (id) => this.#hear((now) => this.#machine.gone(now, id)),
-      unheard: (id, epoch) => this.#hear((now) => this.#machine.unheard(now, id, epoch)),
-      vacant: (hasEnded) => this.#hear((now) => this.#machine.vacant(now, hasEnded)),
-      fenced: (epoch) => this.#hear((now) => this.#machine.fenced(now, epoch)),
+      opened: () => this.#receive((now) => this.#machine.opened(now)),
+      received: (frame) => this.#receive((now) => this.#machine.received(now, frame)),
+      gone: (id) => this.#receive((now) => this.#machine.gone(now, id)),
+      unheard: (id, epoch) => this.#receive((now) => this.#machine.unheard(now, id, epoch)),
+      vacant: (hasEnded) => this.#receive((now) => this.#machine.vacant(now, hasEnded)),
+      fenced: (epoch) => this.#receive((now) => this.#machine.fenced(now, epoch)),
     })
     return transport
   }
 
   /** Something happened outside: who may leave now leaves. */
-  #hear(hear: (now: number) => void): void {
+  #receive(input: (now: number) => void): void {
     if (this.#isClosed) return
     this.#guard((now) => {
-      hear(now)
+      input(now)
       this.#listener?.changed()
     })
     this.#soon()
@@ -446,11 +446,11 @@ export class SharedHost implements Host {
     }
   }
 
-  /** Hears the answer: a lease, or whether the lease is ours. */
+  /** Takes the answer: a lease, or whether the lease is ours. */
   #ask(op: number, asked: Promise<Lease | boolean | undefined> | Promise<void>): void {
     const answered = (answer: Lease | boolean | undefined) => {
       this.#denied = undefined
-      this.#hear((now) => {
+      this.#receive((now) => {
         if (typeof answer !== 'object') return this.#machine.answered(now, op, answer === true)
         const { epoch, stored, ageMs = 0, isFirst = false } = answer
         this.#machine.elected(now, op, epoch, stored, ageMs, isFirst)
@@ -461,7 +461,7 @@ export class SharedHost implements Host {
       const isDenied = error instanceof ConfigError
       if (isDenied) this.#denied = error
       const why = (error as Error | undefined)?.message ?? String(error)
-      this.#hear((now) => this.#machine.failed(now, op, why, isDenied))
+      this.#receive((now) => this.#machine.failed(now, op, why, isDenied))
     }
     const done = (asked as Promise<Lease | undefined>)
       .then(answered, failed)
@@ -476,7 +476,7 @@ export class SharedHost implements Host {
     if (at === Number.POSITIVE_INFINITY) return
     const { clock, idleClock } = this.#context
     const its = this.waiting > 0 || hasUnsaid ? clock : idleClock
-    const ring = () => this.#hear((now) => this.#machine.timeout(now))
+    const ring = () => this.#receive((now) => this.#machine.timeout(now))
     // Whole milliseconds: a Worker cuts what is less, and its clock may stand still between two timers.
     const timer = its.setTimeout(ring, Math.max(Math.ceil(at - this.#now), 0))
     this.#rest = () => its.clearTimeout(timer)

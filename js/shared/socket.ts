@@ -48,10 +48,10 @@ export class SocketTransport implements Transport {
   readonly #place: Place
   #path = ''
   #peer: Peer | undefined
-  /** The way to the leader, what lay there, and when it was last heard. */
+  /** The way to the leader, what lay there, and when its last frame came. */
   #leader: Socket | undefined
   #found: number | undefined
-  #heardAt = 0
+  #receivedAt = 0
   /** Where this process listens, and what lies there then. */
   #server: Server | undefined
   #inode: number | undefined
@@ -170,7 +170,7 @@ export class SocketTransport implements Transport {
 
   /** Whether no process answers there, or the one that does has been silent for a lease. */
   async #isSilent(): Promise<boolean> {
-    if (this.#leader && this.#inodeAt() === this.#found) return this.#now - this.#heardAt >= this.leaseMs
+    if (this.#leader && this.#inodeAt() === this.#found) return this.#now - this.#receivedAt >= this.leaseMs
     // No leader is connected, or another made its socket anew.
     this.#leader?.destroy()
     this.#leader = undefined
@@ -185,7 +185,7 @@ export class SocketTransport implements Transport {
       socket.unref()
       socket.once('connect', () => {
         this.#leader = socket
-        this.#heardAt = this.#now
+        this.#receivedAt = this.#now
         if (this.#peer) write(socket, bytesOf(this.#peer.id))
         resolve(true)
       })
@@ -195,7 +195,7 @@ export class SocketTransport implements Transport {
         else reject(error)
       })
       eachFrame(socket, (frame) => {
-        this.#heardAt = this.#now
+        this.#receivedAt = this.#now
         this.#peer?.received(frame)
       })
       socket.once('close', () => {
@@ -347,7 +347,7 @@ function write(socket: Socket, frame: Uint8Array): void {
 }
 
 /** Bytes that come in any pieces, frame by frame. */
-function eachFrame(socket: Socket, hear: (frame: Uint8Array) => void): void {
+function eachFrame(socket: Socket, receive: (frame: Uint8Array) => void): void {
   const pieces: Uint8Array[] = []
   let [held, wanted] = [0, 4]
   socket.on('data', (piece) => {
@@ -364,7 +364,7 @@ function eachFrame(socket: Socket, hear: (frame: Uint8Array) => void): void {
       if (length > MOST_BYTES) return void socket.destroy()
       wanted += length
       if (bytes.length - at < wanted) break
-      hear(bytes.subarray(at + 4, at + wanted))
+      receive(bytes.subarray(at + 4, at + wanted))
       at += wanted
     }
     held = bytes.length - at

@@ -76,7 +76,7 @@ export class RedisTransport implements Transport {
       this.#isLeader = false
       return undefined
     }
-    if (!this.#isLeader) await this.#hear(subscriber, 'leader')
+    if (!this.#isLeader) await this.#subscribe(subscriber, 'leader')
     this.#isLeader = true
     return { epoch: Number(won), ...(stored && { stored: bytesOf(stored), ageMs: Number(age) }) }
   }
@@ -126,7 +126,7 @@ export class RedisTransport implements Transport {
     listening
       .then(async (subscriber) => {
         if (isLeader) {
-          await this.#hear(subscriber, 'leader')
+          await this.#subscribe(subscriber, 'leader')
           this.#isLeader = true
         }
         if (this.#ready === listening) this.#peer.opened()
@@ -162,7 +162,7 @@ export class RedisTransport implements Transport {
     }
   }
 
-  #hear(subscriber: Subscriber, channel: string): Promise<void> {
+  #subscribe(subscriber: Subscriber, channel: string): Promise<void> {
     // A store that is asked whether there are listeners sends no message.
     const hear = (frame: Uint8Array) => {
       if (frame.length > 0 && !this.#isClosed) this.#peer.received(frame)
@@ -184,8 +184,8 @@ export class RedisTransport implements Transport {
     this.#subscriber = subscriber
     const hears = async () => {
       await this.#inTime(subscriber.ready)
-      await this.#hear(subscriber, 'all')
-      await this.#hear(subscriber, `to:${this.#peer.id}`)
+      await this.#subscribe(subscriber, 'all')
+      await this.#subscribe(subscriber, `to:${this.#peer.id}`)
     }
     try {
       await Promise.race([hears(), refused])

@@ -198,12 +198,12 @@ class Events:
         """Outcome of each request that ended, without an event: its first scope, status and error."""
 
     @property
-    def is_stall_heard(self) -> bool:
+    def is_stall_observed(self) -> bool:
         """Whether stalls have a listener."""
         return bool(self._listeners["stall"])
 
     @property
-    def are_scopes_heard(self) -> bool:
+    def are_scopes_observed(self) -> bool:
         """Whether changes of scopes have a listener."""
         return any(self._paces)
 
@@ -334,7 +334,7 @@ class Notices:
         level: Literal["nothing", "changes", "answers"] = "nothing"
         if self._is_debug:
             level = "answers"
-        elif self._events.are_scopes_heard:
+        elif self._events.are_scopes_observed:
             level = "changes"
         if level != self._level:
             self._engine.watch(level)
@@ -353,7 +353,7 @@ class Notices:
         if is_urgent and self._engine.has_notices:
             self._pass(status, error, latency, answered)
 
-    def heard(self) -> None:
+    def received(self) -> None:
         """Notices from the engine of another process."""
         if self._engine.has_notices:
             self._pass(None, None, None, None)
@@ -416,7 +416,7 @@ class Notices:
         def fail(error: BaseException | None = None) -> None:
             self._fail_all(StalledError(scope, seconds) if error is None else error, scope)
 
-        if not self._events.is_stall_heard:
+        if not self._events.is_stall_observed:
             message = f"{scope} has answered only badly for {round(seconds)} s"
             self._events.warn("stall", message, scope)
         self._events.emit(StallEvent("stall", scope, seconds, fail))

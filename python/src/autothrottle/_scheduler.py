@@ -257,8 +257,8 @@ class Scheduler(Draining):
             permit.charge.left -= 1
             verdict = waiting = self._add(ticket, names, permit.target, wait, permit.charge)
         permit.asked = settled.asked
-        for heard in self.events.ends:
-            heard(names[0], status, outcome.error)
+        for observe in self.events.ends:
+            observe(names[0], status, outcome.error)
         if self.events.settle:
             took = None if latency is None else latency / NANOS
             event = SettleEvent(
@@ -518,8 +518,8 @@ class Scheduler(Draining):
             left = max(0.0, wait.left(self.clock.now()) or 0)
             late = ThrottleTimeoutError(max_wait)
             waiting.alarm = self.alarm(left, lambda: self.leave_in_vain(waiting, late))
-        for heard in self.events.waits:
-            heard(waiting)
+        for observe in self.events.waits:
+            observe(waiting)
         return waiting
 
     def forget(self, waiting: Waiting) -> bool:

@@ -352,7 +352,7 @@ class Following:
         """There may be a grant for a request, or news to tell."""
         scheduler = self._scheduler
         with scheduler.lock:
-            scheduler.notices.heard()
+            scheduler.notices.received()
             if scheduler.waiting:
                 scheduler.drain()
 

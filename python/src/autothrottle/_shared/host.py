@@ -378,7 +378,7 @@ class SharedHost:
                 if isinstance(error, ConfigError):
                     self._denied = error
                 self._machine.failed(now, op, str(error), isinstance(error, ConfigError))
-            self._heard()
+            self._notify()
 
         return done
 
@@ -390,20 +390,20 @@ class SharedHost:
         self._transport.open(
             Peer(
                 self.id,
-                opened=lambda: self._hear(self._machine.opened),
-                received=lambda frame: self._hear(self._machine.received, frame),
-                unheard=lambda member, epoch: self._hear(self._machine.unheard, member, epoch),
-                vacant=lambda: self._hear(self._machine.vacant, False),
-                fenced=lambda epoch: self._hear(self._machine.fenced, epoch),
+                opened=lambda: self._receive(self._machine.opened),
+                received=lambda frame: self._receive(self._machine.received, frame),
+                unheard=lambda member, epoch: self._receive(self._machine.unheard, member, epoch),
+                vacant=lambda: self._receive(self._machine.vacant, False),
+                fenced=lambda epoch: self._receive(self._machine.fenced, epoch),
             )
         )
 
-    def _hear(self, hear: Callable[..., None], *what: Any) -> None:
+    def _receive(self, give: Callable[..., None], *what: Any) -> None:
         if not self._is_closed:
-            hear(self._now(), *what)
-            self._heard()
+            give(self._now(), *what)
+            self._notify()
 
-    def _heard(self) -> None:
+    def _notify(self) -> None:
         """Something happened outside: who may leave now leaves."""
         if self._listener is not None:
             self._listener.changed()
@@ -420,7 +420,7 @@ class SharedHost:
 
     def _wake(self) -> None:
         self._timer = None
-        self._hear(self._machine.timeout)
+        self._receive(self._machine.timeout)
 
     def _error_of(self, refusal: Sequence[Any]) -> Exception:
         what, *more = refusal

@@ -28,7 +28,7 @@ _AGAIN_S = 0.2
 """The seconds before a broken connection is made anew."""
 
 _GLANCE_S = 0.5
-"""How often a thread that hears looks whether it is to end, in seconds."""
+"""How often a thread that listens looks whether it is to end, in seconds."""
 
 _MOST_AT_ONCE = 500
 """Commands of one pipeline."""
@@ -59,7 +59,7 @@ class Once:
 
 
 class Subscription(Protocol):
-    """A connection that hears channels, also after it was broken."""
+    """A connection that listens to channels, also after it was broken."""
 
     def close(self) -> None:
         """Stops listening."""
@@ -74,8 +74,8 @@ class RedisIo(Protocol):
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         """A command, after those before it."""
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
-        """Hears channels; ``ready`` when it does."""
+    def listen(self, channels: Sequence[str], received: Callable[[bytes], None], ready: Once) -> Subscription:
+        """Listens to channels; ``ready`` when it does."""
 
     def reconnect(self) -> None:
         """Sends by another connection: the one before gives no answer. Its requests are lost."""
@@ -101,8 +101,8 @@ def is_secure(client: Any) -> bool:
     return "SSL" in getattr(getattr(pool, "connection_class", None), "__name__", "")
 
 
-def _hearing(client: Any, channel: str, **limits: Any) -> Any:
-    """A client for one connection that hears, with limits of its own. It gives bytes: frames are no text,
+def _listening(client: Any, channel: str, **limits: Any) -> Any:
+    """A client for one connection that listens, with limits of its own. It gives bytes: frames are no text,
     whatever the program's client decodes. Of a cluster it is at the node that has the group's keys, which are
     in the channel's slot.
     """
@@ -170,7 +170,7 @@ def _safely(call: Callable[..., object], *arguments: Any) -> None:
 
 
 class ThreadRedisIo:
-    """A :class:`RedisIo` with a client that blocks: one thread sends, and one for each connection hears."""
+    """A :class:`RedisIo` with a client that blocks: one thread sends, and one for each connection listens."""
 
     def __init__(self, client: Any, event_loop: EventLoop, *, owns_client: bool = False) -> None:
         self._client = client
@@ -197,8 +197,8 @@ class ThreadRedisIo:
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         self._jobs.put((command, answer))
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
-        return _ThreadSubscription(self._client, self._event_loop, channels, heard, ready)
+    def listen(self, channels: Sequence[str], received: Callable[[bytes], None], ready: Once) -> Subscription:
+        return _ThreadSubscription(self._client, self._event_loop, channels, received, ready)
 
     def close(self) -> Leaving:
         self._jobs.put(None)
@@ -246,31 +246,31 @@ class _ThreadSubscription:
         client: Any,
         event_loop: EventLoop,
         channels: Sequence[str],
-        heard: Callable[[bytes], None],
+        received: Callable[[bytes], None],
         ready: Once,
     ) -> None:
         self._client = client
         self._event_loop = event_loop
         self._channels = channels
-        self._heard = heard
+        self._received = received
         self._ready = ready
         self._is_closed = False
-        threading.Thread(target=self._hear, name="autothrottle-subscription", daemon=True).start()
+        threading.Thread(target=self._listen, name="autothrottle-subscription", daemon=True).start()
 
     def close(self) -> None:
         self._is_closed = True
 
-    def _hear(self) -> None:
+    def _listen(self) -> None:
         while not self._is_closed:
             try:
-                with _hearing(self._client, self._channels[0], **_ends_in_time()).pubsub() as pubsub:
+                with _listening(self._client, self._channels[0], **_ends_in_time()).pubsub() as pubsub:
                     pubsub.subscribe(*self._channels)
-                    self._hear_until_closed(pubsub)
+                    self._listen_until_closed(pubsub)
             except Exception as error:
                 self._post(self._ready, None, error)
                 time.sleep(_AGAIN_S)
 
-    def _hear_until_closed(self, pubsub: Any) -> None:
+    def _listen_until_closed(self, pubsub: Any) -> None:
         missing = len(self._channels)
         while not self._is_closed:
             message = pubsub.get_message(timeout=_GLANCE_S)
@@ -285,7 +285,7 @@ class _ThreadSubscription:
 
     def _deliver(self, frame: bytes) -> None:
         if not self._is_closed:
-            self._heard(frame)
+            self._received(frame)
 
     def _post(self, call: Callable[..., object], *arguments: Any) -> None:
         if not self._is_closed:
@@ -305,7 +305,7 @@ class _ThreadLeaving:
 
 
 class LoopRedisIo:
-    """A :class:`RedisIo` with a client of asyncio: one task sends, and one for each connection hears."""
+    """A :class:`RedisIo` with a client of asyncio: one task sends, and one for each connection listens."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -318,8 +318,8 @@ class LoopRedisIo:
     def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         self._jobs.put_nowait((command, answer))
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Subscription:
-        return _LoopSubscription(self._client, channels, heard, ready)
+    def listen(self, channels: Sequence[str], received: Callable[[bytes], None], ready: Once) -> Subscription:
+        return _LoopSubscription(self._client, channels, received, ready)
 
     def reconnect(self) -> None:
         # redis-py closes the connection of a task that is cancelled, so the next one finds another.
@@ -358,32 +358,32 @@ class LoopRedisIo:
 
 class _LoopSubscription:
     def __init__(
-        self, client: Any, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once
+        self, client: Any, channels: Sequence[str], received: Callable[[bytes], None], ready: Once
     ) -> None:
         self._client = client
         self._channels = channels
-        self._heard = heard
+        self._received = received
         self._ready = ready
-        self._task = asyncio.get_running_loop().create_task(self._hear(), name="autothrottle-subscription")
+        self._task = asyncio.get_running_loop().create_task(self._listen(), name="autothrottle-subscription")
 
     def close(self) -> None:
         self._task.cancel()
 
-    async def _hear(self) -> None:
+    async def _listen(self) -> None:
         while True:
             try:
                 if is_cluster(self._client):
                     await self._client.initialize()
-                async with _hearing(self._client, self._channels[0]).pubsub() as pubsub:
+                async with _listening(self._client, self._channels[0]).pubsub() as pubsub:
                     await pubsub.subscribe(*self._channels)
-                    await self._hear_for_ever(pubsub)
+                    await self._listen_for_ever(pubsub)
             except Exception as error:
                 if _is_cancelled():
                     return
                 _safely(self._ready, None, error)
                 await asyncio.sleep(_AGAIN_S)
 
-    async def _hear_for_ever(self, pubsub: Any) -> None:
+    async def _listen_for_ever(self, pubsub: Any) -> None:
         missing = len(self._channels)
         while True:
             message = await pubsub.get_message(timeout=None)
@@ -394,7 +394,7 @@ class _LoopSubscription:
                 if missing == 0:
                     _safely(self._ready, None, None)
             elif message["type"] == "message":
-                _safely(self._heard, message["data"])
+                _safely(self._received, message["data"])
 
 
 def _is_cancelled() -> bool:

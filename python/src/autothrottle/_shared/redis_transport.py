@@ -128,7 +128,7 @@ class RedisTransport:
 
         def hears(_: Any, error: BaseException | None) -> None:
             if error is None and is_leader and not self._is_closed:
-                self._hear_as_leader(opened)
+                self._listen_as_leader(opened)
             else:
                 opened(None, error)
 
@@ -163,7 +163,7 @@ class RedisTransport:
             else:
                 won, stored, age = (_text(each) for each in answer)
                 lease = Lease(int(won), base64.b64decode(stored) if stored else None, float(age))
-                self._hear_as_leader(lambda _, wrong: done(None if wrong else lease, wrong))
+                self._listen_as_leader(lambda _, wrong: done(None if wrong else lease, wrong))
 
         self._is_competing = True
         self._run(COMPETE, [self._peer.id, str(above), str(int(LEASE_MS)), self._leader], answered)
@@ -181,9 +181,9 @@ class RedisTransport:
             then(None, error)
 
         channels = [f"{self._prefix}all", f"{self._prefix}to:{self._peer.id}"]
-        subscription = self._subscription = self._io.listen(channels, self._hear, self._in_time(listened))
+        subscription = self._subscription = self._io.listen(channels, self._receive, self._in_time(listened))
 
-    def _hear_as_leader(self, done: Done) -> None:
+    def _listen_as_leader(self, done: Done) -> None:
         if self._is_closed or self._leader_subscription is not None:
             done(None, None)
             return
@@ -197,10 +197,10 @@ class RedisTransport:
             done(None, error)
 
         subscription = self._leader_subscription = self._io.listen(
-            [self._leader], self._hear, self._in_time(listened)
+            [self._leader], self._receive, self._in_time(listened)
         )
 
-    def _hear(self, frame: bytes) -> None:
+    def _receive(self, frame: bytes) -> None:
         # A store that is asked whether there are listeners sends no message.
         if frame and not self._is_closed and self._peer is not None:
             self._peer.received(frame)
