@@ -86,8 +86,8 @@ pub use feedback::{Answer, Failure, Feedback, Hint};
 pub use headers::Hints;
 pub use observe::{
     BudgetStats, Diagnostic, ERRORS, EVENTS, Effective, ErrorForm, ErrorRow, EventForm, EventRow, FieldType,
-    Heard, Held, Notice, Pace, ScopeStats, Several, SharedStats, Shares, Stall, Stats, WARNINGS, Warning,
-    Watch,
+    Heard, Held, Named, Notice, Pace, ScopeStats, SharedStats, Shares, Silence, Stall, Stats, WARNINGS,
+    Warning, Watch,
 };
 pub use policies::Memory;
 pub use policy::quota::Cost;

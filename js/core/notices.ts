@@ -13,6 +13,8 @@ import { eventOf, type ThrottleEvents, type Topics } from './events.js'
 import type { Host } from './host.js'
 import type { Warnings } from './warnings.js'
 
+const HOW_TO_SEND = 'send with the fetch of the permit, ({ fetch }) => …'
+
 /** Where notices go: listeners, managers, the console. */
 export interface EventSink {
   readonly topics: Topics
@@ -20,7 +22,7 @@ export interface EventSink {
   readonly managed: ManagedScopes | undefined
   readonly isDebug: boolean
   readonly warnings: Warnings
-  /** Whether robots.txt is to be asked before a URL is. */
+  /** Whether robots.txt is to be asked before a URL is, which `fetch` alone does. */
   readonly hasRobots: boolean
 }
 
@@ -88,6 +90,10 @@ export class Notices {
         else warnings.emit(kind, stalled.message, scope)
       } else if (kind === 'budgets') {
         this.#split(scope)
+      } else if (kind === 'no-status') {
+        const what = `the last requests of ${scope} ended without a status, so a 429 has no effect`
+        const how = `${HOW_TO_SEND}, return the response, or settle({ status })`
+        this.#sink.warnings.once(kind, `${what}: ${how}`, scope)
       } else if (kind === 'down') {
         this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
       } else if (isFinding(notice)) {
@@ -101,6 +107,13 @@ export class Notices {
       }
     }
     if (failure) throw failure.error
+  }
+
+  /** A client of the caller's sent to a URL. */
+  sentElsewhere(): void {
+    if (!this.#sink.hasRobots) return
+    const message = `robots has no effect on what other clients send: ${HOW_TO_SEND}`
+    this.#sink.warnings.once('no-effect', message, undefined, 'robots')
   }
 
   /** A scope that is made asks its manager how fast it goes. */

@@ -15,15 +15,8 @@ import { type ClosedError, ConfigError, EngineBrokenError, TimeoutError } from '
 import type { Clock } from '../options/options.js'
 import { Handles, type Known } from '../scopes/handles.js'
 import { methodOf, namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
-import {
-  type Outcome,
-  type ScopeHandle,
-  type Settled,
-  type SubmitOptions,
-  type Ticket,
-  WAIT,
-} from '../wasm/engine.js'
-import { UNKNOWN } from '../wasm/numbers.js'
+import { type ScopeHandle, type Settled, type SubmitOptions, type Ticket, WAIT } from '../wasm/engine.js'
+import { NO_OUTCOME, UNKNOWN, UNTOLD } from '../wasm/numbers.js'
 import type { Abortable } from './aborts.js'
 import { Charges } from './charges.js'
 import { Converter, type HeaderMaps } from './convert.js'
@@ -44,12 +37,11 @@ import { HOW_TO_SETTLE, Nesting } from './nesting.js'
 import { type EventSink, Notices } from './notices.js'
 import { type Inside, NOTHING, Permit, type PermitOutcome, type Verdict, type Wait } from './permit.js'
 import { type Alarm, Waiting } from './waiting.js'
-import { MissingStatus, type Warnings } from './warnings.js'
+import type { Warnings } from './warnings.js'
 
 /** The cost of a request: in all of its scopes, or in each. */
 type Cost = number | readonly number[]
 
-const NO_OUTCOME: Outcome = {}
 /** After this many requests a warning names hosts that none met: a server is never closed or idle. */
 const SENT = 100
 /** Priority bonus of calls made inside a running function, so that started work ends first. */
@@ -75,7 +67,6 @@ export class Scheduler {
   readonly #charges: Charges
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
-  readonly #missingStatus: MissingStatus
   /** Tells of hosts that were typed, and that no request met. */
   declare warnUnusedNames: () => void
   /** Whether the answers of a scope named several budgets. */
@@ -108,14 +99,13 @@ export class Scheduler {
     hints: HeaderMaps | undefined,
     isPaced = true,
   ) {
-    const { topics, emit, managed, warnings, hasRobots } = sink
+    const { topics, emit, managed, warnings } = sink
     this.#engine = engine
     this.clock = clock
     this.#topics = topics
     this.emit = emit
     this.warnings = warnings
     this.#isManaged = managed !== undefined
-    this.#missingStatus = new MissingStatus(warnings, hasRobots)
     this.nesting = new Nesting(warnings, idleClock)
     this.draining = new Draining(this.nesting, () => this.#rest())
     this.driver = new Driver(
@@ -483,10 +473,9 @@ export class Scheduler {
         converted = this.#charges.costs(permit, converted)
       }
       const naming = converted.headers === undefined ? undefined : () => this.#route(permit, true)
-      settled =
-        converted === NO_OUTCOME
-          ? this.#engine.settle(now, ticket)
-          : this.#engine.settle(now, ticket, converted, naming)
+      const isSilent = this.#isSilent(permit) && (converted.status ?? converted.error) === undefined
+      const told = isSilent ? { ...converted, status: UNTOLD } : converted
+      settled = this.#engine.settle(now, ticket, told, naming)
     } catch (error) {
       failure = { error }
       this.#broke(error)
@@ -509,7 +498,6 @@ export class Scheduler {
       const { id, scopes, cost, target } = permit
       again = this.#waiting(ticket, id, scopes, cost, target, wait!, undefined, undefined, permit)
     }
-    if (permit.outer !== undefined) this.#missingStatus.ended(permit, converted)
     this.#report(this.#topics.settle, permit, now, converted)
     if (isNews || this.#notices.areUrgent)
       try {
@@ -524,6 +512,13 @@ export class Scheduler {
     return settled === 'again' ? again!.permit : settled
   }
 
+  /** Whether a client of the caller's asked a server, and wants the answer still. */
+  #isSilent({ outer, target }: Permit): boolean {
+    if (outer === undefined || urlTextOf(target) === undefined) return false
+    this.#notices.sentElsewhere()
+    return !outer?.aborted
+  }
+
   /** Whether requests have no observers, and scopes neither managers nor budgets. */
   get #isQuiet(): boolean {
     const hasObservers = this.observers.length > 0 || this.#topics.settle.hasObservers
@@ -533,8 +528,7 @@ export class Scheduler {
   /** The same for an outcome without a word, which is what most functions of `run` give. */
   #endQuietly(permit: Permit): Verdict {
     const now = this.clock.now()
-    this.#settleQuietly(now, permit, UNKNOWN, '', UNKNOWN)
-    if (permit.outer !== undefined) this.#missingStatus.ended(permit, NO_OUTCOME)
+    this.#settleQuietly(now, permit, this.#isSilent(permit) ? UNTOLD : UNKNOWN, '', UNKNOWN)
     return 'over'
   }
 
@@ -553,7 +547,7 @@ export class Scheduler {
   }
 
   #settleQuietly(now: number, permit: Permit, status: number, lines: string, wallMs: number): void {
-    const latencyMs = Number.isNaN(status) ? UNKNOWN : now - permit.sentAt
+    const latencyMs = status >= 100 ? now - permit.sentAt : UNKNOWN
     let hasNotices: boolean
     try {
       const naming = lines === '' ? undefined : () => this.#route(permit, true)

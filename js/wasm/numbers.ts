@@ -12,6 +12,9 @@ import type { Outcome, ScopeOutcome, Ticket } from './types.js'
 /** The number for an unknown value. */
 export const UNKNOWN = Number.NaN
 
+/** In place of a status: a server was asked, and there is no word about its answer. */
+export const UNTOLD = 2
+
 export const NO_OUTCOME: Outcome = {}
 
 /** Bits of an outcome, beside those of `unitsOf`: see `flags` in `src/boundary/outcome.rs`. */

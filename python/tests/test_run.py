@@ -206,6 +206,19 @@ async def test_fields_without_a_value_keep_nothing_from_being_heard(clock: FakeC
     assert throttle.scope("example.com").stats.hold_until == 31
 
 
+async def test_tasks_that_were_cancelled_are_no_deaf_ones(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=0)
+    told: list[str] = []
+    throttle.on("warning", lambda event: told.append(event.code))
+    for _ in range(25):
+        task = asyncio.ensure_future(throttle.run(URL, asyncio.Event().wait))
+        await clock.advance(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (told, throttle.stats().in_flight) == ([], 0)
+
+
 async def test_a_deaf_function_is_told_once_a_scope(clock: FakeClock) -> None:
     throttle = plain(clock, delay=0)
     told: list[tuple[str, str | None]] = []

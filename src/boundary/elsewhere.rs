@@ -9,7 +9,9 @@ use super::{
     outcome::{Heard, Outcome, Settled, asked_ms, flags},
     scope_ids,
 };
-use crate::{Request, Span, SubmitError, Ticket, headers::kept_lines, policy::retry::Verdict};
+use crate::{
+    Request, Span, SubmitError, Ticket, headers::kept_lines, observe::UNTOLD, policy::retry::Verdict,
+};
 
 /// The route of a request, for [`Boundary::route_by`] of the engine that has it.
 pub fn route_of(method: &str, url: &str) -> String {
@@ -113,7 +115,9 @@ impl Boundary {
         let (left, reset) = (left.map_or(f64::NAN, |(left, _)| left.units()), ms(left.map(|left| left.1)));
         let (pace, window) = (ms(hint.report.pace), ms(hint.report.window));
         let more = [delay, ms(hint.hold), left, reset, pace, window, ms(hint.asked)];
-        let mut numbers = vec![outcome.answer, outcome.latency_ms, outcome.cost, bits];
+        // The process that heard it counts it.
+        let answer = if outcome.answer == UNTOLD { f64::NAN } else { outcome.answer };
+        let mut numbers = vec![answer, outcome.latency_ms, outcome.cost, bits];
         if !outcome.scopes.is_empty() || more.iter().any(|number| !number.is_nan()) {
             numbers.extend(more);
             numbers.extend(outcome.scopes);

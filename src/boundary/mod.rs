@@ -17,6 +17,7 @@ mod elsewhere;
 pub mod nanos;
 mod outcome;
 
+pub use crate::observe::{UNTOLD, Word};
 pub use elsewhere::route_of;
 pub use outcome::{Outcome, STRIDE, Settled, flags, place, push_field};
 

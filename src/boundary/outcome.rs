@@ -5,7 +5,7 @@
 
 use core::array;
 
-use super::{Boundary, wall};
+use super::{Boundary, UNTOLD, Word, wall};
 use crate::{
     Answer, Cost, Feedback, Hint, Hints, Instant, ScopeId, Span, Ticket,
     engine::News,
@@ -77,8 +77,9 @@ pub mod flags {
 /// How a request ended: everything at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
-    /// A status from 100 to 599; 0 is a connection that failed, 1 a timeout; the engine reads no meaning into
-    /// any other.
+    /// A status from 100 to 599; 0 is a connection that failed, 1 a timeout. 2 is none, where a server was
+    /// asked and there is no word about its answer: after some of them a notice says it. The engine reads no
+    /// meaning into any other.
     pub answer: f64,
     /// From send to response headers.
     pub latency_ms: f64,
@@ -139,6 +140,13 @@ impl<'a> Outcome<'a> {
             scopes: numbers.get(scopes..).unwrap_or_default(),
             ..outcome
         }
+    }
+
+    /// Whether it is a word about the server; `None` where no server was asked, or its answer is unwanted.
+    pub fn word(&self) -> Word {
+        let says = flags::BAD | flags::GOOD | flags::HINTED | flags::NAMED_ONLY;
+        let is_said = self.has(says) || !self.scopes.is_empty();
+        (is_said || !self.answer.is_nan()).then_some(is_said || self.answer != UNTOLD)
     }
 
     /// Whether it says no more than [`Outcome::new`] takes.
@@ -377,7 +385,7 @@ impl Boundary {
             | flags::RESET_IS_MILLIS
             | flags::RETRY_AFTER_IS_MILLIS;
         let is_good = (200.0..400.0).contains(&answer); // `retry.statusCodes` begins at 400.
-        if (is_good || answer.is_nan())
+        if (is_good || answer.is_nan() || answer == UNTOLD)
             && cost.is_nan()
             && flags & !HARMLESS == 0
             && let (Some(at), Some(id)) = (Instant::from_millis(now), Id::from_number(ticket))
@@ -449,7 +457,7 @@ impl Boundary {
         let news = if outcome.scopes.is_empty() { News::Same(&same) } else { News::Each(&of) };
         let is_known = match verdict {
             Verdict::Again(delay) => self.engine.retry_with(now, ticket, news, delay.millis()),
-            _ => self.engine.settle_with(now, ticket, news),
+            _ => self.engine.settle_with(now, ticket, news, outcome.word()),
         };
         if !is_known {
             return Some(Settled::Unknown);

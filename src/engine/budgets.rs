@@ -22,7 +22,7 @@ use crate::{
     decision::{Reason, ScopeId, Ticket},
     feedback::Hint,
     headers::Parts,
-    observe::{BudgetStats, Notice, Settled, Several},
+    observe::{BudgetStats, Named, Notice, Settled},
     policy::quota::Cost,
     queue::{NONE, Scopes, Stage},
     scope::{family::Family, registry::Role},
@@ -359,7 +359,7 @@ impl Engine {
         if let Some(family) = &mut entry.family {
             family.unknown = entry.scope.slots.in_flight();
         }
-        self.notices.push(Notice::Budgets(Several { scope: String::from(&*entry.name) }));
+        self.notices.push(Notice::Budgets(Named { scope: String::from(&*entry.name) }));
         self.refresh(scope);
     }
 

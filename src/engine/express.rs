@@ -8,7 +8,7 @@
 use super::Engine;
 use crate::{
     decision::{ScopeId, Ticket},
-    observe::Watch,
+    observe::{UNTOLD, Watch},
     queue::{Need, Queue, Scopes},
     time::Instant,
 };
@@ -78,8 +78,8 @@ impl Engine {
     }
 
     /// [`Engine::settle`] of a request where no more than its slot comes back: after a good answer with this
-    /// status, or none (0), to a request that no limit kept. The latency is NaN if it was not measured. False
-    /// where anything else is the case: then no state has changed, and `settle` is the way.
+    /// status, none (0) or [`UNTOLD`], to a request that no limit kept. The latency is NaN if it was not
+    /// measured. False where anything else is the case: then no state has changed, and `settle` is the way.
     #[inline(always)]
     pub(crate) fn settle_at_once(
         &mut self,
@@ -115,6 +115,7 @@ impl Engine {
         self.in_flight -= 1;
         self.totals.settled += 1;
         self.queue.forget_express(ticket.0.index);
+        let is_silent = status > 0 && entry.silence.hear(status != UNTOLD as u16);
         if entry.waiters.is_quiet() && entry.waiters.waiting == 0 {
             meter.note_express(now, in_flight);
         } else {
@@ -122,6 +123,9 @@ impl Engine {
         }
         if in_flight == 0 {
             self.registry.mark_idle_in_passing(scope);
+        }
+        if is_silent {
+            self.tell_silence(scope);
         }
         true
     }

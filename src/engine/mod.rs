@@ -33,7 +33,7 @@ use crate::{
     decision::{Cause, Decision, Reason, ScopeId, Ticket, Verdict},
     error::SubmitError,
     feedback::{Answer, Feedback},
-    observe::{Notice, Settled, Watch},
+    observe::{Notice, Settled, Watch, Word},
     policy::quota::Cost,
     queue::{Entry, IndexedHeap, NONE, Need, Queue, Rank, Scopes, Stage, priority_key},
     rng::Rng,
@@ -373,18 +373,17 @@ impl Engine {
         {
             return;
         }
-        self.settle_with(now, ticket, News::Same(feedback));
+        self.settle_with(now, ticket, News::Same(feedback), None);
     }
 
     /// The same where it was not the same news for all of its scopes: a target that fails behind an API that
-    /// does not.
-    /// False for an unknown ticket, or one that was not sent.
+    /// does not. False for an unknown ticket, or one that was not sent.
     pub fn settle_each(&mut self, now: Instant, ticket: Ticket, of: impl Fn(ScopeId) -> Feedback) -> bool {
-        self.settle_with(now, ticket, News::Each(&of))
+        self.settle_with(now, ticket, News::Each(&of), None)
     }
 
-    pub(crate) fn settle_with(&mut self, now: Instant, ticket: Ticket, news: News) -> bool {
-        let is_known = self.apply_feedback(now, ticket, news);
+    pub(crate) fn settle_with(&mut self, now: Instant, ticket: Ticket, news: News, word: Word) -> bool {
+        let is_known = self.apply_feedback(now, ticket, news, word);
         if self.queue.express(ticket).is_some() {
             self.queue.forget_express(ticket.0.index);
         } else if is_known {
@@ -411,7 +410,7 @@ impl Engine {
             return false;
         }
         self.enrol_express(ticket);
-        if !self.apply_feedback(now, ticket, news) {
+        if !self.apply_feedback(now, ticket, news, Some(true)) {
             return false;
         }
         let class = self.queue.entry(ticket.0.index).class;
@@ -435,7 +434,7 @@ impl Engine {
         let lane = self.queue.class(entry.class).lane;
         match entry.stage {
             Stage::InFlight { sent } => {
-                self.end(ticket, |_, scope, now, cost, _| {
+                self.end(ticket, None, |_, scope, now, cost, _| {
                     scope.on_cancel(now, sent, cost);
                     Settled::default()
                 });
@@ -531,14 +530,13 @@ impl Engine {
 
     /// Lets the scopes hear how a request ended. False if it was not in flight; else its ticket is still
     /// there.
-    fn apply_feedback(&mut self, now: Instant, ticket: Ticket, news: News) -> bool {
+    fn apply_feedback(&mut self, now: Instant, ticket: Ticket, news: News, word: Word) -> bool {
         self.advance(now);
         let Some(&Entry { stage, has_failed: is_repeat, .. }) = self.queue.get(ticket) else { return false };
         let (Stage::InFlight { sent } | Stage::Express { sent }) = stage else { return false };
         self.totals.settled += 1;
-        let stall_after = self.config.stall_after;
-        let mut has_failed = is_repeat;
-        self.end(ticket, |id, scope, now, cost, rng| {
+        let (stall_after, mut has_failed) = (self.config.stall_after, is_repeat);
+        self.end(ticket, word, |id, scope, now, cost, rng| {
             let own;
             let feedback = match news {
                 News::Same(feedback) => feedback,
@@ -560,6 +558,7 @@ impl Engine {
     fn end(
         &mut self,
         ticket: Ticket,
+        word: Word,
         mut hear: impl FnMut(ScopeId, &mut Scope, Instant, Cost, &mut Rng) -> Settled,
     ) {
         self.in_flight -= 1;
@@ -577,7 +576,8 @@ impl Engine {
             let cost = if express.is_some() { Cost::ONE } else { costs() };
             let (id, entry) = self.registry.entry(scope);
             let before = entry.take_seen(self.now, self.watch);
-            let settled = hear(id, &mut entry.scope, self.now, cost, &mut self.rng);
+            let mut settled = hear(id, &mut entry.scope, self.now, cost, &mut self.rng);
+            settled.is_silent = word.is_some_and(|has_word| entry.silence.hear(has_word));
             if let (Some(ms), Some(meter)) = (settled.latency, &mut entry.meter) {
                 meter.on_latency(ms);
             }

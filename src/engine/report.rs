@@ -6,7 +6,7 @@ use super::Engine;
 use crate::{
     config::Typed,
     decision::{Reason, ScopeId},
-    observe::{Diagnostic, Effective, Notice, ScopeStats, Seen, Settled, Stall, Stats, Watch},
+    observe::{Diagnostic, Effective, Named, Notice, ScopeStats, Seen, Settled, Stall, Stats, Watch},
     policy::quota::Cost,
     queue::IndexedHeap,
     time::{Instant, Span},
@@ -106,9 +106,20 @@ impl Engine {
         if let Some(span) = settled.down {
             self.notices.push(Notice::Down(Stall { scope: name(), for_ms: span.millis() }));
         }
+        if settled.is_silent {
+            self.tell_silence(scope);
+        }
         if let Some(wait) = settled.wait {
             self.notify_if_cut(scope, wait.asked);
         }
+    }
+
+    /// Tells of a scope whose requests end without a word about its server.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell_silence(&mut self, scope: u32) {
+        let scope = String::from(&*self.registry[scope].name);
+        self.notices.push(Notice::NoStatus(Named { scope }));
     }
 
     /// Tells once of a scope whose server asked for a longer wait than is kept.

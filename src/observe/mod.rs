@@ -5,6 +5,7 @@ mod errors;
 mod events;
 mod meter;
 mod notices;
+mod silence;
 mod stats;
 mod warnings;
 
@@ -12,7 +13,8 @@ pub use self::{
     errors::{ERRORS, ErrorForm, ErrorRow},
     events::{EVENTS, EventForm, EventRow, FieldType},
     meter::{Effective, Shares},
-    notices::{Diagnostic, Heard, Held, Notice, Pace, Several, Stall, Watch},
+    notices::{Diagnostic, Heard, Held, Named, Notice, Pace, Stall, Watch},
+    silence::{Silence, UNTOLD, Word},
     stats::{BudgetStats, ScopeStats, SharedStats, Stats},
     warnings::{WARNINGS, Warning},
 };

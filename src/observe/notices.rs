@@ -45,7 +45,10 @@ kinds! {
         Stalled(Stall) = "stall",
         /// Answers of the scope name several budgets: the driver names the route of what waits, and of all
         /// that comes. Once.
-        Budgets(Several) = "budgets",
+        Budgets(Named) = "budgets",
+        /// The last 20 requests of the scope ended without a word about its server. Until one ends with a
+        /// word: once.
+        NoStatus(Named) = "no-status",
         /// A scope is down: no answer has come for `downAfter`. Requests that wait for it are to be rejected.
         Down(Stall) = "down",
     }
@@ -124,8 +127,8 @@ record! {
         for_ms: f64,
     }
 
-    /// A scope whose server has several budgets.
-    pub struct Several {
+    /// A scope, of which the notice says all.
+    pub struct Named {
         /// The scope's name.
         scope: String,
     }
@@ -144,6 +147,8 @@ pub(crate) struct Settled {
     pub is_bad: Option<bool>,
     /// From send to answer in milliseconds, if that was measured.
     pub latency: Option<f64>,
+    /// Whether it is to be told that requests end without a word.
+    pub is_silent: bool,
     /// Whether rampup heard a refusal: it takes no steps that could be seen.
     pub is_refusal_to_rampup: bool,
 }

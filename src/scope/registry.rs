@@ -18,7 +18,7 @@ use super::{
 use crate::{
     config::{Config, ScopeConfig},
     decision::{Reason, ScopeId},
-    observe::{Activity, Meter, Seen, Watch},
+    observe::{Activity, Meter, Seen, Silence, Watch},
     queue::{LazyWaitQueue, NONE},
     slab::Slab,
     sorted::SortedIndex,
@@ -58,6 +58,7 @@ pub(crate) struct Entry {
     is_asleep: bool,
     /// Whether a notice said that a wait was cut.
     pub is_cut_reported: bool,
+    pub silence: Silence,
     pub role: Role,
     /// The record of its server's budgets, if there are several.
     pub family: Option<Box<Family>>,
@@ -106,7 +107,8 @@ impl Entry {
 
     /// Whether the scope is as good as one that is made of its name alone.
     fn is_new(&self, now: Instant) -> bool {
-        self.family.is_none() && !self.scope.config.is_passing && self.scope.is_new(now)
+        let is_heard = self.silence.is_over() && self.family.is_none();
+        is_heard && !self.scope.config.is_passing && self.scope.is_new(now)
     }
 
     /// The last reported state of the scope, if it is watched.
@@ -143,6 +145,7 @@ impl Registry {
             waiters,
             meter,
             is_cut_reported: false,
+            silence: Silence::default(),
             seen,
             pins: 0,
             turn,

@@ -340,6 +340,17 @@ describe('answers that a function keeps to itself', () => {
     assert.deepEqual(warned, [])
   })
 
+  test('requests that were aborted are no silent ones', async () => {
+    const { throttle, warned } = make()
+    for (let n = 0; n < 25; n++) {
+      const caller = new AbortController()
+      const permit = await throttle.acquire(page, { signal: caller.signal })
+      caller.abort()
+      permit.settle()
+    }
+    assert.deepEqual(warned, [])
+  })
+
   test('heard: a response in the result, in the error, in its cause, at both depths', async () => {
     const response = refused()
     const thrown = (error: unknown) => () => Promise.reject(error)

@@ -63,10 +63,7 @@ test('a function that keeps its answers to itself is told of, on the console', (
     console.log(sent)`
   const { status, printed, warned } = program(text)
   assert.deepEqual([status, printed, warned.length], [0, '40', 1])
-  assert.match(
-    warned[0]!,
-    /^autothrottle: the last 20 requests of .* ended without a status, .*\(no-status\)$/,
-  )
+  assert.match(warned[0]!, /^autothrottle: the last requests of .* ended without a status, .*\(no-status\)$/)
 })
 
 test('with the fetch of the permit a 429 stops it', () => {

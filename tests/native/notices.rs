@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use autothrottle::{
-    Decision, Engine, Feedback, Heard, Held, Hint, Instant, Notice, Request, Span, Ticket, Watch,
+    Boundary, Decision, Engine, Feedback, Heard, Held, Hint, Instant, Notice, Request, Span, Ticket, Watch,
+    boundary::{Outcome, UNTOLD, flags},
 };
 
 use crate::helpers;
@@ -244,4 +245,41 @@ fn a_crawl_delay_binds_in_place_of_the_slots_that_were_typed() {
     crawl.engine.crawl_delay(at(0), scope, Some(Span::from_millis(10.0)));
     let told = crawl.until(300, |_| Feedback::response(200));
     assert!(told.iter().all(|line| !line.contains("oncurrency")), "{told:?}");
+}
+
+/// How many notices twice these outcomes bring, and 19 without a word after them.
+fn silences(options: &str, outcomes: &[Outcome]) -> usize {
+    let mut boundary = Boundary::new(helpers::json(options)).unwrap();
+    let scopes = [boundary.scope("a"), boundary.scope("b")];
+    let untold = [Outcome::new(UNTOLD, f64::NAN, f64::NAN, 0); 19];
+    let mut told = 0;
+    for (hour, outcome) in outcomes.iter().chain(outcomes).chain(&untold).enumerate() {
+        let now = 3_600_000.0 * hour as f64;
+        let ticket = boundary.send_many_at_once(now, &scopes, &[1.0], 0.0);
+        assert!(ticket >= 0.0);
+        boundary.settle(now, ticket, outcome);
+        told += boundary.notices().iter().filter(|notice| notice.kind() == "no-status").count();
+    }
+    told
+}
+
+#[test]
+fn twenty_ends_without_a_word_are_told_of_each_scope() {
+    let untold = Outcome::new(UNTOLD, f64::NAN, f64::NAN, 0);
+    let answer = |answer| Outcome { answer, ..untold };
+    let said = |flags| Outcome { flags, ..untold };
+    let own = Outcome { scopes: &[0.0, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, 3.0], ..untold };
+    for options in [r#"{ "defaults": { "delay": 0 } }"#, r#"{ "defaults": { "delay": 0, "quota": 99 } }"#] {
+        let many = |outcome| silences(options, &[outcome; 10]);
+        assert_eq!(many(untold), 2, "{options}");
+        // No server was asked, or its answer is unwanted: that is no word, and no silence.
+        assert_eq!(silences(options, &[answer(f64::NAN); 10]), 0);
+        let mixed: Vec<Outcome> = (0..10).flat_map(|_| [untold, answer(f64::NAN)]).collect();
+        assert_eq!(silences(options, &mixed), 2);
+        for word in [answer(200.0), answer(503.0), answer(0.0), said(flags::GOOD), said(flags::BAD), own] {
+            let mut all = [untold; 10];
+            all[9] = word;
+            assert_eq!(silences(options, &all), 0, "{options} {word:?}");
+        }
+    }
 }

@@ -3,7 +3,8 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use autothrottle::{
-    Boundary, Config, ConfigError, Instant, LONGEST_MS, Rng, Robots, Span, Value, boundary,
+    Boundary, Config, ConfigError, Instant, LONGEST_MS, Named, Notice, Rng, Robots, Silence, Span, Value,
+    boundary,
     boundary::{Outcome, Settled},
 };
 
@@ -18,6 +19,9 @@ use crate::{
     split::Split,
     vec_map::VecMap,
 };
+
+/// Scopes without a word that are counted at once, at most: each settled request looks through them.
+const MOST_SILENT: usize = 1000;
 
 /// One process of a group: member always, leader while it holds the lease.
 ///
@@ -34,6 +38,8 @@ pub struct Shared {
     /// Which snapshot the judge knows.
     pub(crate) judged: Option<(u64, u32)>,
     pub(crate) member: Member,
+    /// Of the scopes whose requests ended without a word here.
+    silent: Vec<(String, Silence)>,
     pub(crate) state: State,
     pub(crate) alone: Option<Box<Leader>>,
     pub(crate) out: VecDeque<Effect>,
@@ -168,6 +174,7 @@ impl Shared {
             judge,
             judged: None,
             member: Member::default(),
+            silent: Vec::new(),
             state: State::New,
             alone: None,
             out: VecDeque::new(),
@@ -289,6 +296,9 @@ impl Shared {
             return Settlement { settled: Settled::Unknown, asked_ms: f64::NAN };
         }
         self.is_dirty = true;
+        if let Some(has_word) = outcome.word() {
+            self.hear_word(ticket, has_word);
+        }
         let (settled, asked_ms, mut digest) = self.judge.digest(outcome);
         let mut fields = None;
         if let Some(is_split) = self.member.routed(ticket, &self.way.split) {
@@ -307,6 +317,26 @@ impl Shared {
         let is_well = outcome.answer.is_nan() || (100.0..400.0).contains(&outcome.answer);
         self.member.settle(self.now, ticket, digest, again, is_lazy && may_wait && is_well);
         Settlement { settled, asked_ms }
+    }
+
+    /// As an engine hears it. The process that has no word is the one to tell.
+    fn hear_word(&mut self, ticket: Ticket, has_word: bool) {
+        for name in self.member.names(ticket).unwrap_or_default() {
+            let place = self.silent.iter().position(|(known, _)| known == name);
+            match place {
+                Some(place) if has_word => _ = self.silent.swap_remove(place),
+                Some(place) if self.silent[place].1.hear(false) => {
+                    let notice = Notice::NoStatus(Named { scope: name.clone() });
+                    self.out.push_back(Effect::Notice(Value::from(&notice)));
+                }
+                None if !has_word && self.silent.len() < MOST_SILENT => {
+                    let mut silence = Silence::default();
+                    silence.hear(false);
+                    self.silent.push((name.clone(), silence));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// The caller gave up: the request is forgotten, whether it waits or is in flight.

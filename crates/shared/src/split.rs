@@ -1,6 +1,6 @@
 //! Which servers are known to have several budgets.
 
-use autothrottle::{Notice, Several, Value};
+use autothrottle::{Named, Notice, Value};
 
 use crate::vec_map::VecMap;
 
@@ -41,7 +41,7 @@ impl Split {
 /// The scope of which a notice says that its server names several budgets.
 pub fn split_of(notice: &Value) -> Option<String> {
     match Notice::read(notice) {
-        Some(Notice::Budgets(Several { scope })) => Some(scope),
+        Some(Notice::Budgets(Named { scope })) => Some(scope),
         _ => None,
     }
 }

@@ -346,10 +346,10 @@ class Notices:
         error: BaseException | None,
         latency: int | None,
         answered: Callable[[bool, ManagedAnswer], None],
-        has_headers: bool,
+        is_news: bool,
     ) -> None:
         """Whether an answer brought facts that the engine must read before others leave."""
-        is_urgent = has_headers or self._level != "nothing" or self._is_managed or error is not None
+        is_urgent = is_news or self._level != "nothing" or self._is_managed or error is not None
         if is_urgent and self._engine.has_notices:
             self._pass(status, error, latency, answered)
 
@@ -392,6 +392,10 @@ class Notices:
                 self._stalled(scope, notice.span / NANOS)
             elif kind == "budgets":
                 self._split(scope)
+            elif kind == "no-status":
+                what = f"the last requests of {scope} ended without a status, so a 429 has no effect"
+                remedy = "return the response, or tell it by permit.settle(response)"
+                self._events.once(kind, f"{what}: {remedy}", scope, None)
             elif kind == "down":
                 self._fail_all(ScopeDownError(scope, notice.span / NANOS), scope)
             elif kind in FINDINGS:

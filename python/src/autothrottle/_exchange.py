@@ -20,7 +20,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from ._clock import NANOS, Clock, nanos
 from ._hooks import RobotsRules, ScopeRequest, ask, checked_backoffs, hints_of, span_of
 from ._native import MOST_ROBOTS_BYTES
-from ._outcome import NOTHING, Outcome, answer_in, failure_of
+from ._outcome import GIVEN_UP, NOTHING, Outcome, answer_in, failure_of
 from ._permit import Permit, Started, Verdict, Wait, Waiting
 from ._requests import RequestOptions, Settings, seconds_of, wait_of
 from .errors import BodyNotReplayableError, DisallowedError, RetryAfterTooLongError
@@ -101,7 +101,7 @@ async def _exchange(core: Core, call: Call[R], asks_robots: bool, wait: Wait) ->
         charge.left = core._scheduler.engine.retries(request.method)
     while True:
         response: R | None = None
-        outcome = NOTHING
+        outcome = GIVEN_UP
         try:
             try:
                 sent = Started(call.send(), permit.started)

@@ -212,6 +212,7 @@ class Engine:
         retry: bool = False,
         replayable: bool = True,
         retry_delay: int | None = None,
+        silent: bool = False,
     ) -> Settled:
         """Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. Without
         ``status`` and ``failure`` no pace changes: the caller gave up.
@@ -236,6 +237,7 @@ class Engine:
         :param replayable: ``False`` for what can't be sent twice: where it would be sent again, it is
             ``not-replayable``.
         :param retry_delay: it is sent again whatever it was, not before that many nanoseconds from now.
+        :param silent: a server was asked, and there is no word about its answer. After twenty in a row a notice says it.
         """
 
     def digest(

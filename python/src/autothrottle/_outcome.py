@@ -71,6 +71,8 @@ class Outcome:
 
 NOTHING = Outcome()
 """The slots come back, and no pace changes."""
+GIVEN_UP = Outcome()
+"""The same of a request whose answer is unwanted: that none is known is no wonder."""
 
 
 def is_status(status: object) -> bool:
@@ -165,7 +167,10 @@ def failure_of(error: BaseException) -> Failure | None:
 
 def outcome_of_error(error: BaseException) -> Outcome:
     """The answer in a function's error. Its bugs, and a cancelled task, say no word about the server."""
-    return answer_in_error(error) or (NOTHING if failure_of(error) is None else Outcome(error=error))
+    answer = answer_in_error(error)
+    if answer is None and not isinstance(error, Exception):
+        return GIVEN_UP
+    return answer or (NOTHING if failure_of(error) is None else Outcome(error=error))
 
 
 def engine_words(

@@ -179,6 +179,7 @@ NoticeKind: TypeAlias = Literal[
     "wait-capped",
     "stall",
     "budgets",
+    "no-status",
     "down",
 ]
 """The kinds of a notice.
@@ -195,6 +196,8 @@ NoticeKind: TypeAlias = Literal[
 * ``stall``: A scope has only answered badly for ``stallAfter``. Once, until it answers well again.
 * ``budgets``: Answers of the scope name several budgets: the driver names the route of what waits,
   and of all that comes. Once.
+* ``no-status``: The last 20 requests of the scope ended without a word about its server. Until one
+  ends with a word: once.
 * ``down``: A scope is down: no answer has come for ``downAfter``. Requests that wait for it are to be
   rejected.
 """

@@ -27,14 +27,13 @@ from ._draining import Draining
 from ._events import CancelEvent, Events, Notices, RequestEvent, SettleEvent
 from ._managers import Handles, ManagedScopes
 from ._native import Engine
-from ._outcome import NOTHING, Outcome, engine_words, is_status
+from ._outcome import GIVEN_UP, NOTHING, Outcome, engine_words, is_status
 from ._permit import Charge, Permit, Verdict, Wait, Waiting, permits_around
 from ._scopes import Scopes, named_scopes, unmet
 from ._watch import (
     BEFORE_OTHERS,
     Budgets,
     Following,
-    MissingStatus,
     Nested,
     Tally,
     Unsettled,
@@ -121,7 +120,6 @@ class Scheduler(Draining):
         self.events.changed = self._watch
         self._warn_threshold = self.engine.warn_threshold
         self._taken = 0  # Requests that were taken in: the last one's `id`.
-        self._missing_status = MissingStatus(self.warn)
         self.unsettled = Unsettled(self)
         self.nested = Nested()
         self._handles = Handles(self.engine, clock, managed)
@@ -231,12 +229,14 @@ class Scheduler(Draining):
         status: int | None = None
         latency: int | None = None
         has_headers = outcome.headers is not None
-        self._missing_status.ended(permit, outcome)
+        has_word = outcome.status is not None or outcome.error is not None or outcome is GIVEN_UP
+        is_silent = not has_word and _is_url(permit.target)
+        is_news = has_headers or is_silent
         try:
             if has_headers or self.budgets.are_there:
                 self.budgets.route(now, ticket, permit.target, has_headers)
-            if outcome is NOTHING:
-                settled = self.engine.settle(now, ticket)
+            if outcome is NOTHING or outcome is GIVEN_UP:
+                settled = self.engine.settle(now, ticket, silent=is_silent)
             else:
                 costs = {} if outcome.cost is None else permit.charge.checked(outcome.cost)
                 latency = now - permit.charge.sent
@@ -245,7 +245,9 @@ class Scheduler(Draining):
                     permit.charge.adjust(self, now, {**costs, **more})
                 status, latency = what.get("status"), what.get("latency")
                 is_wanted = wait is not None and self.closed is None and bool(permit.charge.left)
-                settled = self.engine.settle(now, ticket, retry=is_wanted, replayable=replayable, **what)
+                settled = self.engine.settle(
+                    now, ticket, silent=is_silent, retry=is_wanted, replayable=replayable, **what
+                )
         except Exception as error:
             failure = error
             # The status counts, even if other fields of the outcome are invalid.
@@ -266,7 +268,7 @@ class Scheduler(Draining):
             )
             self.events.emit(event)
         try:
-            self.notices.after_answer(status, outcome.error, latency, self._handles.answered, has_headers)
+            self.notices.after_answer(status, outcome.error, latency, self._handles.answered, is_news)
         except Exception as error:
             failure = failure or error
         if waiting is not None and failure is not None:
@@ -572,3 +574,9 @@ class Scheduler(Draining):
         if self.events.send:
             self.events.emit(RequestEvent("send", charge.id, target, names, now / NANOS))
         return permit
+
+
+def _is_url(target: object) -> bool:
+    """Whether a request goes to a server, as far as its target says."""
+    url = target if isinstance(target, str) else getattr(target, "url", "")
+    return "://" in str(url)

@@ -6,7 +6,6 @@
   wait for these are in flight, their slots come back.
 * ``Unsettled``: permits that no block ends. It is said where requests wait for their slots and none has come
   back for two minutes, and where the program ends.
-* ``MissingStatus``: a throttle that sees no status of its servers: one warning, before they have to ban.
 * ``Tally``: how many requests a throttle sent, and throttles in a row that sent one each.
 * ``Budgets``: where answers name several budgets (GitHub's resources, Discord's buckets), the scheduler names
   the routes of requests. By them the engine knows from which budget each one spends.
@@ -28,7 +27,6 @@ from weakref import WeakSet
 from ._clock import Alarm, Alarms
 from ._convert import python_path
 from ._events import Events, Notices, SharedEvent
-from ._outcome import Outcome
 from ._permit import Permit, PermitOwner, Wait, Waiting, around
 from ._stats import Stats
 from .errors import ClosedError, CostExceedsQuotaError, NestedError, QueueFullError
@@ -217,47 +215,6 @@ class Unsettled:
 
 def _never(many: int) -> str:
     return "1 permit was not settled" if many == 1 else f"{many} permits were not settled"
-
-
-NO_STATUS = 20
-"""That many requests of a scope in a row without a status cause a warning."""
-_MOST_SCOPES = 10_000
-
-
-class MissingStatus:
-    """Scopes whose requests end without a status."""
-
-    def __init__(self, warn: Callable[..., None]) -> None:
-        self._warn = warn
-        self._counts: dict[str, int] = {}
-
-    def ended(self, permit: Permit, outcome: Outcome) -> None:
-        """A request ended."""
-        counts = self._counts
-        if (
-            outcome.status is not None
-            or outcome.error is not None
-            or outcome.hints is not None
-            or outcome.backoff is not None
-            or outcome.scopes is not None
-        ):
-            if counts:
-                for name in permit.scopes:
-                    counts.pop(name, None)
-            return
-        url = permit.target if isinstance(permit.target, str) else getattr(permit.target, "url", "")
-        if "://" not in str(url):
-            return
-        if len(counts) > _MOST_SCOPES:
-            counts.clear()
-        for name in permit.scopes:
-            counts[name] = counts.get(name, 0) + 1
-            if counts[name] == NO_STATUS:
-                what = (
-                    f"the last {NO_STATUS} requests of {name} ended without a status, so a 429 has no effect"
-                )
-                remedy = "return the response, or tell it by permit.settle(response)"
-                self._warn("no-status", f"{what}; {remedy}", name)
 
 
 IN_A_ROW = 20

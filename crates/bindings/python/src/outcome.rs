@@ -3,7 +3,7 @@
 
 use autothrottle::{
     Failure,
-    boundary::{Outcome, STRIDE, flags, nanos, place},
+    boundary::{Outcome, STRIDE, UNTOLD, flags, nanos, place},
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -29,7 +29,7 @@ impl Reported {
     pub fn read(said: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut read =
             Self { numbers: vec![f64::NAN; place::RECORDS], wall_ms: f64::NAN, lines: String::new() };
-        let (mut headers, mut map, mut status, mut bits) = (None, None, None, 0);
+        let (mut headers, mut map, mut status, mut bits, mut is_silent) = (None, None, None, 0, false);
         for (key, value) in said.into_iter().flat_map(PyDictMethods::iter) {
             if value.is_none() {
                 continue;
@@ -58,10 +58,14 @@ impl Reported {
                 "named_only" if value.is_truthy()? => bits |= flags::NAMED_ONLY,
                 "retry" if value.is_truthy()? => bits |= flags::MAY_RETRY,
                 "replayable" if !value.is_truthy()? => bits |= flags::NOT_REPLAYABLE,
+                "silent" => is_silent = value.is_truthy()?,
                 "named_only" | "retry" | "replayable" => {}
                 "retry_delay" => read.numbers[place::DELAY] = whole(key, &value)?.span(),
                 _ => return Err(PyTypeError::new_err(format!("settle: no argument has the name {key}"))),
             }
+        }
+        if is_silent && read.numbers[0].is_nan() {
+            read.numbers[0] = UNTOLD;
         }
         if let Some(status) = status {
             // The façade has other numbers for failures: what is no status has no meaning.

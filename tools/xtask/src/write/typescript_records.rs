@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use autothrottle::{
-    BudgetStats, Diagnostic, Effective, Failure, Heard, Held, Notice, Pace, Reason, Robots, ScopeStats,
-    Several, SharedStats, Stall, Stats, WARNINGS, Warning, Watch,
+    BudgetStats, Diagnostic, Effective, Failure, Heard, Held, Named, Notice, Pace, Reason, Robots,
+    ScopeStats, SharedStats, Stall, Stats, WARNINGS, Warning, Watch,
     boundary::Settled,
     record::{Field, Record, Words, camel_case},
 };
@@ -26,7 +26,7 @@ pub const STATS: [Record; 4] = [BudgetStats::RECORD, ScopeStats::RECORD, SharedS
 
 /// The records of notices. Only the first has a name for users.
 const NOTICES: [Record; 6] =
-    [Pace::RECORD, Held::RECORD, Heard::RECORD, Diagnostic::RECORD, Stall::RECORD, Several::RECORD];
+    [Pace::RECORD, Held::RECORD, Heard::RECORD, Diagnostic::RECORD, Stall::RECORD, Named::RECORD];
 
 /// The fields that a host adds to the engine's.
 const ADDED: [(&str, Field); 1] = [(
