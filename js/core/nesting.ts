@@ -210,8 +210,10 @@ export class Nesting {
     const held = inside === true ? this.#held() : []
     const permit = inside === true ? (held.find(({ waits }) => waits === 0) ?? held[0]) : inside
     if (!permit) return undefined
-    if (permit.place === SENDS) this.#run(permit)
-    permit.waits++
+    for (const outer of around(permit)) {
+      if (outer.place === SENDS) this.#run(outer)
+      outer.waits++
+    }
     this.#waits++
     return permit
   }
@@ -220,7 +222,7 @@ export class Nesting {
   unblock(inside: Permit | undefined): void {
     this.#moves++
     if (inside === undefined) return
-    inside.waits--
+    for (const outer of around(inside)) outer.waits--
     this.#waits--
   }
 
@@ -255,7 +257,7 @@ export class Nesting {
     for (const permit of functions) permit.settle(NOTHING)
     // Hooks run before their answer is settled, so their permits keep the slot.
     for (const waiting of [...requests.waiters])
-      if (waiting.inside && !functions.includes(waiting.inside))
+      if (waiting.inside && isHook(waiting.inside))
         requests.end(waiting, new NestedError(urlTextOf(waiting.target) ?? scopesOf([waiting])))
     return true
   }
@@ -310,6 +312,11 @@ export class Nesting {
 /** The scopes of the first, in words. */
 export function scopesOf(all: Iterable<Pick<Permit, 'scopes'>>): string {
   return [...new Set([...all].flatMap(({ scopes }) => scopes))].slice(0, 3).join(', ')
+}
+
+/** A permit, and those of the functions around it. */
+function* around(permit: Permit): Iterable<Permit> {
+  for (let outer: Permit | undefined = permit; outer; outer = outer.within) yield outer
 }
 
 /** A hook holds the permit of a request that the throttle itself hears. */

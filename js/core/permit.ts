@@ -105,8 +105,10 @@ export class Permit {
   readonly id: number
   /** @internal Whether it is watched for being collected as garbage. */
   declare isWatched: boolean
-  /** @internal Calls inside its function that wait. */
+  /** @internal Calls inside its function that wait, and those inside of these. */
   declare waits: number
+  /** @internal The permit of the function that it was asked for in. */
+  declare within: Permit | undefined
   /** @internal Its place among the functions that run. */
   place = -1
   /** @internal The signal of who waited for it; `undefined` for requests that the throttle itself hears. */
@@ -144,6 +146,7 @@ export class Permit {
     Object.assign(Permit.prototype, {
       isWatched: false,
       waits: 0,
+      within: undefined,
       stop: undefined,
       left: undefined,
       again: undefined,
@@ -255,8 +258,9 @@ export class Permit {
     this.take()
     const { ticket, id, scopes, cost } = this
     const passed = new Permit(this.#scheduler, ticket, id, scopes, cost, target, clock.now())
-    const { left, charged, method, isAdjusted, pause } = this
+    const { left, charged, method, isAdjusted, pause, within } = this
     this.next = Object.assign(passed, { left, charged, method, isAdjusted, pause })
+    if (within) passed.within = within
     return passed
   }
 

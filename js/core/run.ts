@@ -212,7 +212,11 @@ export class Runner {
       typeof cost === 'number'
         ? [...scopes]
         : Object.fromEntries(scopes.map((name, index) => [name, cost[index]!]))
-    const again = this.#scheduler.request(named, target, { ...waitOf(run), delay: askedMs })
+    const again = this.#scheduler.request(named, target, {
+      ...waitOf(run),
+      delay: askedMs,
+      inside: permit.within,
+    })
     if (!(again instanceof Promise)) this.#scheduler.driver.granted(again)
     return Promise.resolve(again).then((permit) => Object.assign(permit, { left: left! - 1 }))
   }

@@ -167,7 +167,7 @@ export class Scheduler {
     if (isAtOnce && typeof scopes === 'string' && typeof cost === 'number') {
       const known = this.handles.last(scopes)
       const ticket = this.#sendOne(now, known, cost, priority)
-      if (ticket !== WAIT) return this.#sendAtOnce(ticket, known.names, cost, target, now, wait.method)
+      if (ticket !== WAIT) return this.#sendAtOnce(ticket, known.names, cost, target, now, wait, inside)
     }
     // If the engine has forgotten the scope, `#stay` makes it anew; a look at it must not find it gone.
     const known =
@@ -177,7 +177,7 @@ export class Scheduler {
     const options = { priority, cost: costs ?? cost, delay }
     if (isAtOnce && typeof scopes !== 'string') {
       const ticket = this.#engine.sendAtOnce(now, handles, options)
-      if (ticket !== WAIT) return this.#sendAtOnce(ticket, names, options.cost, target, now, wait.method)
+      if (ticket !== WAIT) return this.#sendAtOnce(ticket, names, options.cost, target, now, wait, inside)
     }
     if (inside !== undefined || !this.nesting.isTraced())
       return this.#stay(names, handles, options, target, wait, inside, now)
@@ -376,11 +376,14 @@ export class Scheduler {
     cost: Cost,
     target: Target,
     now: number,
-    method: string | undefined,
+    wait: Wait,
+    inside: Inside,
   ): Permit {
     const id = ++this.#taken
     if (this.#topics.queued.hasObservers) this.#report(this.#topics.queued, { id, scopes, target }, now)
-    return this.permit(ticket, id, scopes, cost, target, now, method)
+    const permit = this.permit(ticket, id, scopes, cost, target, now, wait.method)
+    if (typeof inside === 'object') permit.within = inside
+    return permit
   }
 
   /** The answers of a scope name several budgets: what waits goes to that of its route. */
@@ -496,7 +499,8 @@ export class Scheduler {
     let again: Waiting | undefined
     if (settled === 'again') {
       const { id, scopes, cost, target } = permit
-      again = this.#waiting(ticket, id, scopes, cost, target, wait!, undefined, undefined, permit)
+      const within = this.nesting.block(permit.within)
+      again = this.#waiting(ticket, id, scopes, cost, target, wait!, within, undefined, permit)
     }
     this.#report(this.#topics.settle, permit, now, converted)
     if (isNews || this.#notices.areUrgent)

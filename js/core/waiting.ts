@@ -104,7 +104,8 @@ export class Waiting implements Waiter {
     try {
       const { ticket, id, scopes, cost, target, method } = this
       const permit = this.#scheduler.permit(ticket, id, scopes, cost, target, at, method)
-      const { before } = this
+      const { before, inside } = this
+      if (inside) permit.within = inside
       if (before) {
         before.next = permit
         permit.left = before.left! - 1

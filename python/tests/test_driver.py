@@ -131,12 +131,20 @@ async def test_tasks(case: dict[str, Any], clock: FakeClock) -> None:
     transport = AsyncThrottleTransport(throttle, httpx.MockTransport(play.serve))
 
     async def work(permit: Any) -> Any:
+        return await follow(play.steps(), permit)
+
+    async def follow(steps: list[dict[str, Any]], permit: Any) -> Any:
         given: Any = None
-        for step in play.steps():
+        for step in steps:
             if "takes" in step:
                 await sleep(clock, step["takes"])
             elif "run" in step:
-                await throttle.run(PAGE, nothing, **nested(step))
+                inside = [step.get("inside", [])]
+
+                async def call(permit: Any, inside: list[Any] = inside) -> Any:
+                    return await follow(inside.pop() if inside else [], permit)
+
+                await throttle.run(PAGE, call, **nested(step))
             elif "fetch" in step:
                 given = await transport.handle_async_request(httpx.Request(step["fetch"], PAGE))
             else:
@@ -202,10 +210,18 @@ def test_threads(case: dict[str, Any], clock: FakeClock) -> None:
     transport = ThrottleTransport(throttle, httpx.MockTransport(play.serve))
 
     def work(permit: Any) -> Any:
+        return follow(play.steps(), permit)
+
+    def follow(steps: list[dict[str, Any]], permit: Any) -> Any:
         given: Any = None
-        for step in play.steps():
+        for step in steps:
             if "run" in step:
-                throttle.run(PAGE, lambda: None, **nested(step))
+                inside = [step.get("inside", [])]
+
+                def call(permit: Any, inside: list[Any] = inside) -> Any:
+                    return follow(inside.pop() if inside else [], permit)
+
+                throttle.run(PAGE, call, **nested(step))
             elif "fetch" in step:
                 given = transport.handle_request(httpx.Request(step["fetch"], PAGE))
             else:

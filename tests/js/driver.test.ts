@@ -16,7 +16,8 @@ interface Told {
 }
 
 type Step =
-  | { run: RunOptions & { wait?: number }; scopes?: Record<string, number> }
+  /** `inside`: the steps of its function, in its first call; it does no more in the others. */
+  | { run: RunOptions & { wait?: number }; scopes?: Record<string, number>; inside?: Step[] }
   | { settle: Told }
   | { gives: Told }
   | { throws: Told }
@@ -99,13 +100,15 @@ async function play(each: Case) {
   throttle.addEventListener('warning', ({ code }) => warnings.push(code))
   if (each.robots !== undefined) throttle.robots(PAGE, each.robots, { userAgent: 'bot' })
   let calls = 0
-  const work = async (permit: Permit): Promise<unknown> => {
-    const steps = does[Math.min(calls++, does.length - 1)]!
+  const work = (permit: Permit) => follow(does[Math.min(calls++, does.length - 1)]!, permit)
+  const follow = async (steps: Step[], permit: Permit): Promise<unknown> => {
     let answer: Response | undefined
     for (const step of steps) {
       if ('run' in step) {
         const target = step.scopes ? { scopes: step.scopes } : PAGE
-        await throttle.run(target, () => undefined, runOf(step.run))
+        const inside = [step.inside ?? []]
+        const call = (permit: Permit) => follow(inside.shift() ?? [], permit)
+        await throttle.run(target, call, runOf(step.run))
       } else if ('takes' in step) await sleep(step.takes)
       else if ('fetch' in step) answer = await permit.fetch(PAGE, { method: step.fetch })
       else if ('settle' in step) permit.settle(step.settle)

@@ -237,7 +237,8 @@ class Engine:
         :param replayable: ``False`` for what can't be sent twice: where it would be sent again, it is
             ``not-replayable``.
         :param retry_delay: it is sent again whatever it was, not before that many nanoseconds from now.
-        :param silent: a server was asked, and there is no word about its answer. After twenty in a row a notice says it.
+        :param silent: a server was asked, and there is no word about its answer. After twenty in a row a
+            notice says it.
         """
 
     def digest(

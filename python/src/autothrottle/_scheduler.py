@@ -258,6 +258,9 @@ class Scheduler(Draining):
         if verdict == "again" and wait is not None and permit.charge.left:
             permit.charge.left -= 1
             verdict = waiting = self._add(ticket, names, permit.target, wait, permit.charge)
+            outer = permits_around(self)
+            if outer:
+                self.nested.begin(waiting, outer)
         permit.asked = settled.asked
         for observe in self.events.ends:
             observe(names[0], status, outcome.error)

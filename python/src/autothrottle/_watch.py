@@ -137,7 +137,9 @@ class Nested:
             return
         functions = [permit for permit in held if permit not in self.asked]
         # An answer counts when its hooks have spoken, so these keep their slot.
-        for each in [each for each in scheduler.waiting.values() if not self.asked.isdisjoint(each.outer)]:
+        for each in [
+            each for each in scheduler.waiting.values() if each.outer and each.outer[-1] in self.asked
+        ]:
             scheduler.leave_in_vain(each, NestedError(each.target))
         if not functions:
             return
