@@ -123,7 +123,7 @@ async def test_endings(case: dict[str, Any]) -> None:
     await check(bench, case)
 
 
-@pytest.mark.parametrize("case", told("driver", why_no_call, (6, 65)), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", told("driver", why_no_call, (6, 69)), ids=lambda case: case["name"])
 @virtual
 async def test_calls(case: dict[str, Any]) -> None:
     retry = case["options"].get("retry") if case.get("run", {}).get("retry") is True else None
