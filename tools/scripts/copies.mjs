@@ -9,11 +9,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { run, WASM_FEATURES } from './lib.mjs'
 
-const BORROW = [
-  '::try_ref_mut_from_abi::',
-  '<wasm_bindgen::__rt::RcRefMut<',
-  '<wasm_bindgen::__rt::WasmRefCell<',
-]
+const BORROW = ['::try_ref_mut_from_abi::', '<wasm_bindgen::__rt::RcRefMut<']
 
 /** Parts of the names of hot functions, and of what they shall have by themselves. */
 const HOT = {
