@@ -9,7 +9,11 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { run, WASM_FEATURES } from './lib.mjs'
 
-const BORROW = ['::try_ref_mut_from_abi::', '<wasm_bindgen::__rt::RcRefMut<']
+const BORROW = [
+  '::try_ref_mut_from_abi::',
+  '<wasm_bindgen::__rt::RcRefMut<',
+  '<wasm_bindgen::__rt::WasmRefCell<',
+]
 
 /** Parts of the names of hot functions, and of what they shall have by themselves. */
 const HOT = {
