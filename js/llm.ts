@@ -72,7 +72,7 @@ export interface LlmStats {
   sent: number
   /** Those that the server refused: 429, 503, 529. */
   refused: number
-  /** Answers that told no usage although it counts: what they took is an estimate. */
+  /** Answers that reported no usage although it counts: what they took is an estimate. */
   estimated: number
   /** Answers that were broken off: what was read of them is charged. */
   cut: number
@@ -365,7 +365,7 @@ class Llm {
         if (budgets.ended(call, body, isWhole) && isWhole && budgets.needsUsage) {
           this.stats.estimated++
           const remedy = 'stream_options: { include_usage: true } asks for it'
-          say('usage-estimated', `told no usage, so it is estimated (${remedy})`)
+          say('usage-estimated', `reported no usage, so it is estimated (${remedy})`)
         }
       },
       (bytes) => {

@@ -91,7 +91,7 @@ export class Budgets {
     this.#carry()
   }
 
-  /** Whether limits are known: typed, or told by an answer. */
+  /** Whether limits are known: typed, or named by an answer. */
   get isKnown(): boolean {
     return (this.#its.facts() & 1) > 0
   }

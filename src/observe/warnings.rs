@@ -83,7 +83,7 @@ warnings! {
          read of it is charged",
         "send the call again, where you want the rest";
     "usage-estimated" ("JavaScript")
-        "an answer of a language model told no usage, so its tokens are estimated",
+        "an answer of a language model reported no usage, so its tokens are estimated",
         "ask for it: `stream_options: { include_usage: true }`";
     "stall"
         "a scope has answered only badly for `stallAfter` (two minutes)",

@@ -18,7 +18,7 @@ pub struct Body {
     pub usage: Usage,
     /// Tokens that were seen to be written: characters of a stream ÷ 4, or what the vendor counts so far.
     pub written: f64,
-    /// The stream told an error.
+    /// The stream reported an error.
     pub is_broken: bool,
     /// A stream was read to the event that ends it.
     pub is_whole: bool,

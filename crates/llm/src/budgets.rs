@@ -88,7 +88,7 @@ enum Due {
 /// The budgets of one model and key.
 #[derive(Clone, Debug)]
 pub struct Budgets {
-    /// Whether limits are known: typed, or told by an answer.
+    /// Whether limits are known: typed, or named by an answer.
     pub is_known: bool,
     /// Whether input from the vendor's cache is free.
     pub is_cached_free: bool,
@@ -254,8 +254,8 @@ impl Budgets {
     }
 
     /// A budget as the headers of an answer tell it. `wait`: of a refusal, milliseconds.
-    pub fn report(&mut self, now: f64, call: u32, told: &Reported, wait: Option<f64>) {
-        let Reported { kind, limit, left, per } = *told;
+    pub fn report(&mut self, now: f64, call: u32, reported: &Reported, wait: Option<f64>) {
+        let Reported { kind, limit, left, per } = *reported;
         let Some(at) = self.at(call).filter(|_| self.has(kind)) else { return };
         let is_lower = limit / per < self.typed[kind as usize] * 0.999;
         if is_lower {
@@ -369,8 +369,8 @@ impl Budgets {
         for call in &mut self.calls {
             for &kind in &self.kinds {
                 let part = &mut call.parts[kind as usize];
-                if part.cost != part.told {
-                    part.told = part.cost;
+                if part.cost != part.reported {
+                    part.reported = part.cost;
                     charges.push(Charge { call: call.id, kind, cost: part.cost });
                 }
             }

@@ -48,7 +48,7 @@ pub(crate) struct Part {
     pub corrected: f64,
     /// Both, and what the host knows of it.
     pub cost: f64,
-    pub told: f64,
+    pub reported: f64,
     /// The vendor's level at the time that the call left; NaN where that is not known.
     pub level: f64,
     /// The charges of calls of the same moment: the vendor may have had them before it, or after.
@@ -74,7 +74,7 @@ pub(crate) struct Call {
 impl Call {
     /// One that leaves now.
     pub fn new(id: u32, size: Size, sent_at: f64, plan: &Plan) -> Self {
-        let part = |cost| Part { charged: cost, cost, told: cost, level: f64::NAN, ..Part::default() };
+        let part = |cost| Part { charged: cost, cost, reported: cost, level: f64::NAN, ..Part::default() };
         Self {
             id,
             size,

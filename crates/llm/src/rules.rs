@@ -133,7 +133,7 @@ pub struct Reported {
     pub per: f64,
 }
 
-/// The budget that a quota of the headers is. `remaining` and `reset_ms`: NaN and 0 where they are not told.
+/// The budget that a quota of the headers is. `remaining` and `reset_ms`: NaN and 0 where they are not known.
 ///
 /// The window follows from what is missing and the time until it is back. Where too little is missing to
 /// tell, it is the usual one: a minute, and Groq's requests a day.

@@ -111,7 +111,7 @@ pub fn refusal(
 #[wasm_bindgen]
 pub fn reported(vendor: f64, policy: &str, limit: f64, remaining: f64, reset_ms: f64) -> Vec<f64> {
     autothrottle_llm::reported(numbered(&Vendor::ALL, vendor), policy, limit, remaining, reset_ms)
-        .map(|told| vec![f64::from(told.kind as u8), told.limit, told.left.unwrap_or(f64::NAN), told.per])
+        .map(|own| vec![f64::from(own.kind as u8), own.limit, own.left.unwrap_or(f64::NAN), own.per])
         .unwrap_or_default()
 }
 
@@ -240,8 +240,8 @@ impl WasmBudgets {
             0 => return budgets.wrote(call, known(first), second),
             1 => {
                 if let Some(kind) = numbered(&Kind::ALL, first) {
-                    let told = Reported { kind, limit: second, left: known(third), per: fourth };
-                    budgets.report(now, call, &told, known(fifth));
+                    let reported = Reported { kind, limit: second, left: known(third), per: fourth };
+                    budgets.report(now, call, &reported, known(fifth));
                 }
             }
             2 => budgets.answered(call, first > 0.0),

@@ -111,8 +111,8 @@ pub fn llm_reported(
     reset: f64,
 ) -> Option<(&'static str, f64, Option<f64>, f64)> {
     let remaining = remaining.unwrap_or(f64::NAN);
-    let told = autothrottle_llm::reported(Vendor::named(vendor), policy, limit, remaining, reset * 1000.0)?;
-    Some((told.kind.name(), told.limit, told.left, told.per / 1000.0))
+    let own = autothrottle_llm::reported(Vendor::named(vendor), policy, limit, remaining, reset * 1000.0)?;
+    Some((own.kind.name(), own.limit, own.left, own.per / 1000.0))
 }
 
 /// See [`Plan`].
@@ -225,8 +225,8 @@ impl LlmBudgets {
         wait: Option<f64>,
     ) {
         if let Some(kind) = Kind::named(kind) {
-            let told = Reported { kind, limit, left, per: per * 1000.0 };
-            self.0.report(now * 1000.0, call, &told, wait.map(|wait| wait * 1000.0));
+            let reported = Reported { kind, limit, left, per: per * 1000.0 };
+            self.0.report(now * 1000.0, call, &reported, wait.map(|wait| wait * 1000.0));
         }
     }
 

@@ -30,9 +30,9 @@ def limits_in(headers: Mapping[str, str], vendor: Vendor) -> list[ReportedLimit]
     # Azure says -1 for what it does not tell.
     for quota in parse_hints({name: value for name, value in headers.items() if value != "-1"}).quotas:
         reset = (quota.reset or 0) / NANOS
-        told = llm_reported(vendor, quota.policy or "", quota.limit or 0, quota.remaining, reset)
-        if told is not None:
-            limits.append(ReportedLimit(cast("Kind", told[0]), *told[1:]))
+        own = llm_reported(vendor, quota.policy or "", quota.limit or 0, quota.remaining, reset)
+        if own is not None:
+            limits.append(ReportedLimit(cast("Kind", own[0]), *own[1:]))
     return limits
 
 
@@ -83,7 +83,7 @@ class Body:
 
     @property
     def is_broken(self) -> bool:
-        """The stream told an error."""
+        """The stream reported an error."""
         return self._reader.is_broken
 
     @property

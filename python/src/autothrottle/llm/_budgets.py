@@ -127,7 +127,7 @@ class Budgets:
 
     @property
     def is_known(self) -> bool:
-        """Whether limits are known: typed, or told by an answer."""
+        """Whether limits are known: typed, or named by an answer."""
         return self._its.is_known
 
     @property
@@ -190,8 +190,8 @@ class Budgets:
 
     def ended(self, call: Call, body: Body, is_whole: bool) -> bool:
         """The body is over. Returns whether what it took had to be estimated."""
-        told = (body.input, body.free, body.output, body.written)
-        is_estimated = self._its.ended(self._throttle.now(), call.id, *told, is_whole)
+        used = (body.input, body.free, body.output, body.written)
+        is_estimated = self._its.ended(self._throttle.now(), call.id, *used, is_whole)
         self._over(call)
         return is_estimated
 

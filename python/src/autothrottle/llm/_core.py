@@ -194,7 +194,7 @@ class Core:
             elif is_estimated and budgets.needs_usage:
                 self.stats.estimated += 1
                 remedy = 'stream_options={"include_usage": True} asks for it'
-                self._say("usage-estimated", asked, f"told no usage, so it is estimated ({remedy})")
+                self._say("usage-estimated", asked, f"reported no usage, so it is estimated ({remedy})")
 
         _watch(response, hear, end)
 
