@@ -16,12 +16,11 @@ import { builtin } from '../base/builtin.js'
 import { HOW_TO_NEST, NestedError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { namedScopes, type Scopes, urlTextOf } from '../scopes/names.js'
-import { type Inside, NOTHING, type Permit } from './permit.js'
+import { type Inside, NOTHING, NOWHERE, type Permit } from './permit.js'
 import type { Waiter } from './waiting.js'
 import type { Warnings } from './warnings.js'
 
-/** The places of a permit that is not among those that run, and of one whose request is being sent. */
-const NOWHERE = -1
+/** The place of a permit whose request is being sent. */
 const SENDS = -2
 /** The name of the frame that awaits a function. */
 export const FRAME = 'autothrottle run'
@@ -316,7 +315,7 @@ export function scopesOf(all: Iterable<Pick<Permit, 'scopes'>>): string {
 
 /** A permit, and those of the functions around it. */
 function* around(permit: Permit): Iterable<Permit> {
-  for (let outer: Permit | undefined = permit; outer; outer = outer.within) yield outer
+  for (let outer: Permit | undefined = permit; outer; outer = outer.around) yield outer
 }
 
 /** A hook holds the permit of a request that the throttle itself hears. */

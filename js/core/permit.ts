@@ -91,6 +91,9 @@ type Lost = readonly [owner: PermitOwner, ticket: Ticket, scopes: readonly strin
 /** Made on first use: an import has no effects. */
 let registry: FinalizationRegistry<Lost> | undefined
 
+/** The place of a permit that is not among those that run. */
+export const NOWHERE = -1
+
 /** Made by `throttle.acquire` and `throttle.run`. */
 export class Permit {
   /** When the request could leave, in milliseconds of the throttle's clock. */
@@ -107,10 +110,10 @@ export class Permit {
   declare isWatched: boolean
   /** @internal Calls inside its function that wait, and those inside of these. */
   declare waits: number
-  /** @internal The permit of the function that it was asked for in. */
+  /** @internal See `around`. */
   declare within: Permit | undefined
   /** @internal Its place among the functions that run. */
-  place = -1
+  place = NOWHERE
   /** @internal The signal of who waited for it; `undefined` for requests that the throttle itself hears. */
   outer: AbortSignal | null | undefined = undefined
   /** @internal Aborts what its function does, where that has a `requestTimeout`. */
@@ -240,6 +243,24 @@ export class Permit {
   /** @internal Its request begins only now. */
   startsAt(now: number): void {
     ;(this as { sentAt: number }).sentAt = now
+  }
+
+  /**
+   * @internal The permit of the function that it was asked for in, or of the next one around that that runs
+   * still. Those that are over are forgotten: a function that calls itself anew before it ends, and so on
+   * without end, would keep all that were before it.
+   */
+  get around(): Permit | undefined {
+    let { within } = this
+    while (within?.place === NOWHERE) within = within.within
+    if (within !== this.within) this.within = within
+    return within
+  }
+
+  /** @internal It was asked for in this one's function. */
+  nest(inside: Permit): void {
+    void inside.around
+    this.within = inside
   }
 
   /** @internal Marks it as settled; false if it was. */

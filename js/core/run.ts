@@ -215,7 +215,7 @@ export class Runner {
     const again = this.#scheduler.request(named, target, {
       ...waitOf(run),
       delay: askedMs,
-      inside: permit.within,
+      inside: permit.around,
     })
     if (!(again instanceof Promise)) this.#scheduler.driver.granted(again)
     return Promise.resolve(again).then((permit) => Object.assign(permit, { left: left! - 1 }))

@@ -382,7 +382,7 @@ export class Scheduler {
     const id = ++this.#taken
     if (this.#topics.queued.hasObservers) this.#report(this.#topics.queued, { id, scopes, target }, now)
     const permit = this.permit(ticket, id, scopes, cost, target, now, wait.method)
-    if (typeof inside === 'object') permit.within = inside
+    if (typeof inside === 'object') permit.nest(inside)
     return permit
   }
 
@@ -499,7 +499,7 @@ export class Scheduler {
     let again: Waiting | undefined
     if (settled === 'again') {
       const { id, scopes, cost, target } = permit
-      const within = this.nesting.block(permit.within)
+      const within = this.nesting.block(permit.around)
       again = this.#waiting(ticket, id, scopes, cost, target, wait!, within, undefined, permit)
     }
     this.#report(this.#topics.settle, permit, now, converted)

@@ -105,7 +105,7 @@ export class Waiting implements Waiter {
       const { ticket, id, scopes, cost, target, method } = this
       const permit = this.#scheduler.permit(ticket, id, scopes, cost, target, at, method)
       const { before, inside } = this
-      if (inside) permit.within = inside
+      if (inside) permit.nest(inside)
       if (before) {
         before.next = permit
         permit.left = before.left! - 1

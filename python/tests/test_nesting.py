@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from autothrottle import ManagerError, Permit, ThreadThrottle, Throttle
+from autothrottle._permit import _around
 from autothrottle._watch import Following
 from autothrottle.errors import NestedError
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
@@ -43,6 +44,27 @@ async def test_a_throttled_client_in_run_takes_the_permit(clock: FakeClock) -> N
     assert await driven(clock, throttle.run(URL, text, URL)) == "ok"
     assert (asked, sent) == ([0], [429]), "heard, although a text was returned"
     assert throttle.scope("example.com").stats.backoff_step == 1
+
+
+async def test_a_function_that_begins_the_next_one_before_it_ends_keeps_no_permit_but_the_last(
+    clock: FakeClock,
+) -> None:
+    throttle = plain(clock, concurrency=2)
+    kept: list[int] = []
+    tasks: list[asyncio.Task[None]] = []
+
+    async def poll(permit: Permit) -> None:
+        around = _around.get()
+        kept.append(len(around) if isinstance(around, tuple) else 1)
+        permit.settle(status=200)
+        if len(kept) < 50:
+            tasks.append(asyncio.create_task(throttle.run(URL, poll)))
+
+    await driven(clock, throttle.run(URL, poll))
+    for task in tasks:
+        await driven(clock, task)
+    assert len(kept) == 50
+    assert max(kept) <= 2
 
 
 async def test_each_further_request_waits_for_the_pace(clock: FakeClock) -> None:

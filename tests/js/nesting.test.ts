@@ -535,3 +535,25 @@ test('a loop that outlives the function that began it is before others no longer
     await Promise.all([others, loop])
     assert.deepEqual(order.slice(0, 3), ['other 1', 'other 2', 'other 3'])
   }))
+
+for (const delay of [0, 100])
+  test(`a function that begins the next one before it ends keeps no permit but the last: delay ${delay}`, () =>
+    freely(async () => {
+      const { clock, throttle } = make({ concurrency: 2, delay })
+      const permits: Permit[] = []
+      const poll = async (permit: Permit): Promise<void> => {
+        permits.push(permit)
+        await permit.fetch(page)
+        if (permits.length < 50) void throttle.run(page, poll)
+      }
+      void throttle.run(page, poll)
+      await clock.advance(10_000)
+      assert.equal(permits.length, 50)
+      const kept = permits.map((permit) => {
+        let count = 0
+        for (let outer = permit.within; outer; outer = outer.within) count++
+        return count
+      })
+      assert.ok(Math.max(...kept) >= 1, 'calls were not inside')
+      assert.ok(Math.max(...kept) <= 2, `${Math.max(...kept)} permits are kept`)
+    }))

@@ -174,6 +174,7 @@ class Permit:
         "_ticket",
         "again",
         "asked",
+        "blocks",
         "charge",
         "heir",
         "scopes",
@@ -192,6 +193,7 @@ class Permit:
         self.verdict: Verdict | None = None  # The verdict at the end.
         self.asked: int | None = None  # The wait that the server asked for.
         self.heir: Permit | None = None  # The next permit of its request. (Itself would be a cycle.)
+        self.blocks = 0  # Blocks that run.
         self.scopes = scopes
         """The scopes that agreed."""
         self.target = target
@@ -345,13 +347,18 @@ def around(permit: Permit) -> Iterator[None]:
 
 
 def enter_block(permit: Permit) -> None:
-    """The block of a permit begins."""
+    """The block of a permit begins. A task that a block started forgets it where it is over: a function that
+    starts the next one before it ends, and so on without end, would keep all that were before it.
+    """
+    permit.blocks += 1
     around = _around.get()
-    _around.set((*_all(around), permit) if around else permit)
+    outer = tuple(each for each in _all(around) if each.blocks > 0) if around else _NONE
+    _around.set((*outer, permit) if outer else permit)
 
 
 def exit_block(permit: Permit) -> None:
     """The block of a permit ends."""
+    permit.blocks -= 1
     around = _around.get()
     kept = () if around is permit else tuple(each for each in _all(around) if each is not permit)
     _around.set(kept)
