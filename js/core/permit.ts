@@ -257,10 +257,13 @@ export class Permit {
     return within
   }
 
-  /** @internal It was asked for in this one's function. */
+  /**
+   * @internal It was asked for in this one's function. What sends a request waits for no call that comes from
+   * there: a socket's events have the context of the request that opened it.
+   */
   nest(inside: Permit): void {
     void inside.around
-    this.within = inside
+    this.within = inside.outer === undefined ? inside.within : inside
   }
 
   /** @internal Marks it as settled; false if it was. */

@@ -18,7 +18,7 @@ function output(command, args) {
 }
 
 const built = output('cargo', ['bench', '--bench', 'engine', '--no-run'])
-const binary = built.match(/\((target\/release\/deps\/engine-[^)]+)\)/)?.[1]
+const binary = built.match(/\(([^)]*release.deps.engine-[^)]+)\)/)?.[1]
 if (!binary) throw new Error(`where is the benchmark? ${built}`)
 
 function instructions(workload, waiting, dispatches) {
