@@ -258,8 +258,8 @@ export class Permit {
   }
 
   /**
-   * @internal It was asked for in this one's function. What sends a request waits for no call that comes from
-   * there: a socket's events have the context of the request that opened it.
+   * @internal It was asked for in this one's function. A request that is being sent waits for no call of its
+   * context: a socket's events have the context of the request that opened it.
    */
   nest(inside: Permit): void {
     void inside.around
