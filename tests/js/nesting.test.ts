@@ -268,6 +268,22 @@ test('a fetch of your own that waits for the slot of its own request is rejected
   assert.equal((await made.throttle.fetch(page)).status, 200)
 })
 
+test('a request that is being sent waits for no call that another one in its context starts', async () => {
+  const ends: Promise<Response>[] = []
+  let sent = 0
+  // As where a socket's events have the context of the request that opened it.
+  const fetch = async () => {
+    if (++sent < 3) ends.push(throttle.fetch(`${page}${sent}`))
+    await sleep(100)
+    return new Response('x')
+  }
+  const { clock, throttle, sleep } = make({ concurrency: 2, delay: 0, fetch: fetch as never })
+  ends.push(throttle.fetch(page))
+  await clock.advance(1000)
+  const statuses = await Promise.all(ends.map((end) => end.then(({ status }) => status, String)))
+  assert.deepEqual(statuses, [200, 200, 200])
+})
+
 test('a hook that asks where slots are left is answered', async () => {
   const own: { throttle?: Throttle } = {}
   const getResponseDelay = async ({ headers }: Response) => {
