@@ -20,8 +20,8 @@ use crate::{
     vec_map::VecMap,
 };
 
-/// Scopes without a word that are counted at once, at most: each settled request looks through them.
-const MOST_SILENT: usize = 1000;
+/// With more scopes without a word than this their counts begin anew.
+const MOST_SILENT: usize = 10_000;
 
 /// One process of a group: member always, leader while it holds the lease.
 ///
@@ -39,7 +39,7 @@ pub struct Shared {
     pub(crate) judged: Option<(u64, u32)>,
     pub(crate) member: Member,
     /// Of the scopes whose requests ended without a word here.
-    silent: Vec<(String, Silence)>,
+    silent: VecMap<String, Silence>,
     pub(crate) state: State,
     pub(crate) alone: Option<Box<Leader>>,
     pub(crate) out: VecDeque<Effect>,
@@ -174,7 +174,7 @@ impl Shared {
             judge,
             judged: None,
             member: Member::default(),
-            silent: Vec::new(),
+            silent: VecMap::default(),
             state: State::New,
             alone: None,
             out: VecDeque::new(),
@@ -321,21 +321,19 @@ impl Shared {
 
     /// As an engine hears it. The process that has no word is the one to tell.
     fn hear_word(&mut self, ticket: Ticket, has_word: bool) {
+        if has_word && self.silent.is_empty() {
+            return; // nearly always
+        }
         for name in self.member.names(ticket).unwrap_or_default() {
-            let place = self.silent.iter().position(|(known, _)| known == name);
-            match place {
-                Some(place) if has_word => _ = self.silent.swap_remove(place),
-                Some(place) if self.silent[place].1.hear(false) => {
-                    let notice = Notice::NoStatus(Named { scope: name.clone() });
-                    self.out.push_back(Effect::Notice(Value::from(&notice)));
-                }
-                None if !has_word && self.silent.len() < MOST_SILENT => {
-                    let mut silence = Silence::default();
-                    silence.hear(false);
-                    self.silent.push((name.clone(), silence));
-                }
-                _ => {}
+            if has_word {
+                self.silent.remove(name);
+            } else if self.silent.or_default(name.clone()).hear(false) {
+                let notice = Notice::NoStatus(Named { scope: name.clone() });
+                self.out.push_back(Effect::Notice(Value::from(&notice)));
             }
+        }
+        if self.silent.len() > MOST_SILENT {
+            self.silent.clear();
         }
     }
 

@@ -9,7 +9,7 @@ mod shares;
 
 use autothrottle::{
     Rng, Span,
-    boundary::{Outcome, Settled},
+    boundary::{Outcome, Settled, UNTOLD},
 };
 use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Role, Settings, Shared, Ticket, Warning,
@@ -119,6 +119,38 @@ fn the_state_of_many_scopes_goes_in_parts_and_another_leader_goes_on_from_it() {
 
 fn of_scope(name: &str) -> Ask<'_> {
     Ask { names: Box::leak(Box::new([name])), costs: &[], priority: 0.0, delay_ms: 0.0 }
+}
+
+/// Each of these is asked for, leaves, and ends without a word.
+fn end_without_a_word<'a>(group: &mut Group, names: impl Iterator<Item = &'a str>) {
+    let mut ended = group.sent.len();
+    let mut left = 0;
+    for name in names {
+        group.processes[0].submit(at(group.now), &of_scope(name)).unwrap();
+        left += 1;
+    }
+    while left > 0 {
+        group.run(2_000_000, 0);
+        assert!(ended < group.sent.len(), "{left} did not leave");
+        for &(_, _, ticket) in &group.sent[ended..] {
+            let silent = Outcome::new(UNTOLD, f64::NAN, f64::NAN, 0);
+            assert_eq!(group.processes[0].settle(at(group.now), ticket, &silent).settled, Settled::Over);
+        }
+        left -= group.sent.len() - ended;
+        ended = group.sent.len();
+    }
+    group.run(100_000, 0);
+}
+
+#[test]
+fn twenty_ends_without_a_word_are_noticed_however_many_scopes_had_fewer() {
+    let mut group = Group::of(1, &options(json!({})), &settings());
+    let names: Vec<String> = (0..12_000).map(|index| format!("{index}.example")).collect();
+    end_without_a_word(&mut group, names.iter().map(String::as_str));
+    end_without_a_word(&mut group, ["s"; 60].into_iter());
+    let noticed: Vec<_> = group.noticed.iter().map(|(_, notice)| format!("{notice:?}")).collect();
+    let is_silent = |notice: &&String| notice.contains("no-status") && notice.contains("\"s\"");
+    assert_eq!(noticed.iter().filter(is_silent).count(), 1, "{noticed:?}");
 }
 
 #[test]
