@@ -22,8 +22,12 @@ export async function component() {
     const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
     const core = `${root}/pkg/component.core.wasm`
     const compiled = `${root}/target/${target}/wasm/${NAME}.wasm`
+    // A host's call costs more than what is copied into callers saves: .1 kB less.
+    const options = WASM_OPT.map((each) =>
+      each.replace('inline-max-function-size=5', 'inline-max-function-size=4'),
+    )
     await step('component: wasm-opt', () =>
-      run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, compiled, '-o', core]),
+      run('npx', ['--no-install', 'wasm-opt', ...options, compiled, '-o', core]),
     )
     await step('component: wrapped', () =>
       run('cargo', ['xtask-component', 'component', core, MADE, version]),
