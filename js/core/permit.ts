@@ -262,8 +262,8 @@ export class Permit {
    * context: a socket's events have the context of the request that opened it.
    */
   nest(inside: Permit): void {
-    void inside.around
-    this.within = inside.outer === undefined ? inside.within : inside
+    const { around } = inside
+    this.within = inside.outer === undefined ? around : inside
   }
 
   /** @internal Marks it as settled; false if it was. */

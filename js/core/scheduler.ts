@@ -477,8 +477,8 @@ export class Scheduler {
       }
       const naming = converted.headers === undefined ? undefined : () => this.#route(permit, true)
       const isSilent = this.#isSilent(permit) && (converted.status ?? converted.error) === undefined
-      const told = isSilent ? { ...converted, status: UNTOLD } : converted
-      settled = this.#engine.settle(now, ticket, told, naming)
+      const reported = isSilent ? { ...converted, status: UNTOLD } : converted
+      settled = this.#engine.settle(now, ticket, reported, naming)
     } catch (error) {
       failure = { error }
       this.#broke(error)

@@ -249,7 +249,7 @@ impl Engine {
         if let Some(before) = before {
             self.notify(index, before, &settled);
         }
-        self.notify_always(index, &settled);
+        self.notify_always(index, &settled, false);
         self.refresh(index);
         let Role::Budget(of, _) = self.registry[index].role else { return };
         let Some(scope) = self.known(of) else { return };

@@ -576,15 +576,15 @@ impl Engine {
             let cost = if express.is_some() { Cost::ONE } else { costs() };
             let (id, entry) = self.registry.entry(scope);
             let before = entry.take_seen(self.now, self.watch);
-            let mut settled = hear(id, &mut entry.scope, self.now, cost, &mut self.rng);
-            settled.is_silent = word.is_some_and(|has_word| entry.silence.hear(has_word));
+            let settled = hear(id, &mut entry.scope, self.now, cost, &mut self.rng);
+            let is_silent = word.is_some_and(|has_word| entry.silence.hear(has_word));
             if let (Some(ms), Some(meter)) = (settled.latency, &mut entry.meter) {
                 meter.on_latency(ms);
             }
             if let Some(before) = before {
                 self.notify(scope, before, &settled);
             }
-            self.notify_always(scope, &settled);
+            self.notify_always(scope, &settled, is_silent);
             self.registry.mark_idle(scope);
             self.refresh(scope);
         }

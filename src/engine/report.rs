@@ -98,7 +98,7 @@ impl Engine {
 
     /// Tells what people should know, also without a listener.
     #[inline(always)]
-    pub(super) fn notify_always(&mut self, scope: u32, settled: &Settled) {
+    pub(super) fn notify_always(&mut self, scope: u32, settled: &Settled, is_silent: bool) {
         let name = || String::from(&*self.registry[scope].name);
         if let Some(span) = settled.stall {
             self.notices.push(Notice::Stalled(Stall { scope: name(), for_ms: span.millis() }));
@@ -106,7 +106,7 @@ impl Engine {
         if let Some(span) = settled.down {
             self.notices.push(Notice::Down(Stall { scope: name(), for_ms: span.millis() }));
         }
-        if settled.is_silent {
+        if is_silent {
             self.tell_silence(scope);
         }
         if let Some(wait) = settled.wait {

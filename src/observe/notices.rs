@@ -147,8 +147,6 @@ pub(crate) struct Settled {
     pub is_bad: Option<bool>,
     /// From send to answer in milliseconds, if that was measured.
     pub latency: Option<f64>,
-    /// Whether it is to be told that requests end without a word.
-    pub is_silent: bool,
     /// Whether rampup heard a refusal: it takes no steps that could be seen.
     pub is_refusal_to_rampup: bool,
 }

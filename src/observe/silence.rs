@@ -17,14 +17,8 @@ pub struct Silence(u8);
 impl Silence {
     /// One more ended. True where a notice is to say it: once, until one ends with a word.
     #[inline]
-    pub const fn hear(&mut self, has_word: bool) -> bool {
-        self.0 = if has_word {
-            0
-        } else if self.0 > IN_A_ROW {
-            return false;
-        } else {
-            self.0 + 1
-        };
+    pub fn hear(&mut self, has_word: bool) -> bool {
+        self.0 = if has_word { 0 } else { (self.0 + 1).min(IN_A_ROW + 1) };
         self.0 == IN_A_ROW
     }
 
